@@ -1,0 +1,65 @@
+# Needs python3 (3.11 or newer) and make; everything else goes into .venv/.
+# Another interpreter: make PYTHON=python3.13 test
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+SPEC := recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help venv recipes test lint types layers pytest clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(INSTALLED) ## create .venv with pdrecipe and the tools of this file (once)
+
+# `.installed` is written last, so an interrupted installation goes on at the next call.
+$(INSTALLED): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "make: no $(PYTHON) on PATH; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: $$($(PYTHON) --version 2>&1) is too old, pdrecipe needs 3.11 or newer;" \
+	    "name one: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "make: $(PYTHON) cannot create environments, its ensurepip or venv module is missing;" \
+	    "on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "==> creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "==> installing pdrecipe and its tools into $(VENV) (once, about half a minute)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input --editable '.[dev]'
+	@touch $@
+
+recipes: $(INSTALLED) ## render the Qwen3.8 recipes in both dialects and print the capacity table
+	@echo "==> recipes of $(SPEC), srt-slurm v2"
+	@$(BIN)/pdrecipe generate $(SPEC) --dialect v2
+	@echo "==> recipes of $(SPEC), srt-slurm v1"
+	@$(BIN)/pdrecipe generate $(SPEC) --dialect v1
+	@echo "==> capacity of $(SPEC)"
+	@$(BIN)/pdrecipe capacity $(SPEC)
+
+test: lint types layers pytest ## everything that CI checks
+
+lint: $(INSTALLED) ## ruff: rules and formatting
+	@echo "==> ruff check"
+	@$(BIN)/ruff check
+	@echo "==> ruff format --check"
+	@$(BIN)/ruff format --check
+
+types: $(INSTALLED) ## mypy, strict
+	@echo "==> mypy"
+	@$(BIN)/mypy
+
+layers: $(INSTALLED) ## import-linter: the layers of pyproject.toml
+	@echo "==> lint-imports"
+	@$(BIN)/lint-imports --no-logo
+
+pytest: $(INSTALLED) ## the tests alone
+	@echo "==> pytest"
+	@$(BIN)/python -m pytest
+
+clean: ## remove .venv, caches and build results
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find generator tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,134 @@
+"""pdrecipe capacity: the memory account and the requests every engine holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from generator.capacity import EngineCapacity
+from generator.capacity_view import (
+    capacity_document,
+    capacity_notes,
+    distinct_engines,
+    kv_cache_notes,
+    kv_cache_table,
+    memory_notes,
+    memory_table,
+    requests_notes,
+    requests_table,
+)
+from generator.cli.output import echo, paragraph, table
+from generator.estimation import estimate_engine, estimate_spec
+from generator.units import parse_bytes
+from generator.workload import Workload
+
+_DEFAULT_VERSION = "0.26.0"
+_FLAG = "As vLLM's flag."
+
+
+def _gib_in_bytes(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    """A size in GiB as logs print it, read exactly into bytes."""
+    if value is None:
+        return None
+    try:
+        return parse_bytes(f"{value.removesuffix('GiB').strip()} GiB")
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a size in GiB such as 83.00") from None
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path), required=False)
+@click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
+@click.option("--model", type=click.Path(path_type=Path), help="Model folder or config.json.")
+@click.option("--gpu", help="GPU name, such as gb300.")
+@click.option("--layout", help="Parallel layout, such as TP4DP4+EP or TEP8.")
+@click.option("--engine-version", help=f"vLLM version; {_DEFAULT_VERSION} where absent.")
+@click.option("--mtp", type=click.IntRange(0, 16), help="Speculative tokens; 0 where absent.")
+@click.option("--isl", type=click.IntRange(1), help="Input tokens of a request.")
+@click.option("--osl", type=click.IntRange(1), help="Output tokens of a request.")
+@click.option("--kv-cache-dtype", help=_FLAG)
+@click.option("--mamba-ssm-cache-dtype", help=_FLAG)
+@click.option("--mamba-cache-dtype", help=_FLAG)
+@click.option("--max-model-len", type=click.IntRange(1), help=_FLAG)
+@click.option("--max-num-seqs", type=click.IntRange(1), help=_FLAG)
+@click.option("--max-num-batched-tokens", type=click.IntRange(1), help=_FLAG)
+@click.option("--max-cudagraph-capture-size", type=click.IntRange(1), help=_FLAG)
+@click.option("--cudagraph-mode", help="As in vLLM's compilation-config.")
+@click.option("--gpu-memory-utilization", type=float, help=_FLAG)
+@click.option("--block-size", type=click.IntRange(1), help=_FLAG)
+@click.option("--all2all-backend", help=_FLAG)
+@click.option("--attention-backend", help=_FLAG)
+@click.option("--enable-prefix-caching/--no-enable-prefix-caching", default=None, help=_FLAG)
+@click.option("--language-model-only", is_flag=True, default=None, help=_FLAG)
+@click.option(
+    "--kv-cache-gib",
+    callback=_gib_in_bytes,
+    help="Measured KV cache of one GPU in GiB, such as 83.00.",
+)
+@click.option("--kv-cache-memory-bytes", type=click.IntRange(1), help="The same in bytes.")
+def capacity(
+    spec: Path | None,
+    as_json: bool,
+    model: Path | None,
+    gpu: str | None,
+    layout: str | None,
+    **flags: Any,
+) -> None:
+    """Print the memory account and the capacity of every engine of SPEC.
+
+    Without SPEC: of one engine described by --model, --gpu, --layout and vLLM's own flags.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    if spec is not None:
+        if model or gpu or layout or given:
+            raise click.UsageError("SPEC says everything itself: leave the other options out")
+        capacities = list(estimate_spec(spec).capacities.values())
+    elif model is None or gpu is None or layout is None:
+        raise click.UsageError("give SPEC, or --model, --gpu and --layout")
+    else:
+        capacities = [_engine_of_flags(model, gpu, layout, given)]
+    if as_json:
+        echo(json.dumps(capacity_document(capacities), indent=2))
+    else:
+        show_capacity(distinct_engines(capacities))
+
+
+def _engine_of_flags(model: Path, gpu: str, layout: str, flags: dict[str, Any]) -> EngineCapacity:
+    """The engine the options describe, their names turned into the engine's."""
+    isl, osl = flags.pop("isl", None), flags.pop("osl", None)
+    if (isl is None) != (osl is None):
+        raise click.UsageError("--isl and --osl go together")
+    if "kv_cache_gib" in flags and "kv_cache_memory_bytes" in flags:
+        raise click.UsageError("give --kv-cache-gib or --kv-cache-memory-bytes, not both")
+    workload = Workload(isl=isl, osl=osl) if isl and osl else None
+    version = flags.pop("engine_version", _DEFAULT_VERSION)
+    for option, flag in (
+        ("mtp", "speculative_config.num_speculative_tokens"),
+        ("kv_cache_gib", "kv_cache_memory_bytes"),
+    ):
+        if option in flags:
+            flags[flag] = flags.pop(option)
+    return estimate_engine(model, gpu, layout, flags, version, workload)
+
+
+def show_capacity(capacities: Sequence[EngineCapacity]) -> None:
+    """The memory account, the KV cache and the requests, each with its notes."""
+    sections = (
+        (memory_notes(capacities), memory_table(capacities)),
+        (kv_cache_notes(), kv_cache_table(capacities)),
+        (requests_notes(capacities), requests_table(capacities)),
+    )
+    for index, (notes, (headers, rows)) in enumerate(sections):
+        if index:
+            echo()
+        for text in notes:
+            paragraph(text)
+        echo(f"\n{table(headers, rows)}")
+    for index, text in enumerate(capacity_notes(capacities)):
+        if not index:
+            echo()
+        paragraph(text)

@@ -1,0 +1,67 @@
+"""The pdrecipe command and how its errors end."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from typing import Any
+
+import click
+
+from generator import __version__
+from generator.cli.output import problem_lines
+from generator.errors import PdrecipeError
+
+# Name -> module of the command function; a module is imported only when its command runs.
+_COMMANDS = {
+    "generate": "generator.cli.generate",
+    "capacity": "generator.cli.capacity",
+}
+
+
+class PdrecipeGroup(click.Group):
+    """Loads commands late and turns every user error into its lines and its exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PdrecipeError as error:
+            _report(error, as_json="--json" in sys.argv)
+            ctx.exit(error.exit_code)
+
+
+def _report(error: PdrecipeError, *, as_json: bool) -> None:
+    """The problems on stderr: lines for people, one document where the answer was to be JSON."""
+    if not as_json:
+        for line in problem_lines(error):
+            click.echo(line, err=True)
+        return
+    problems = [
+        {"message": str(problem), "hint": problem.hint, "source": problem.source}
+        | ({"line": problem.line} if problem.line else {})
+        for problem in error.problems
+    ]
+    click.echo(json.dumps({"version": 1, "error": error.kind, "problems": problems}), err=True)
+
+
+@click.group(cls=PdrecipeGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pdrecipe", message="%(prog)s %(version)s")
+def main() -> None:
+    """Capacity-exact prefill/decode recipes for vLLM under Dynamo, rendered for srt-slurm.
+
+    Exit codes: 0 done, 2 usage, 3 invalid input, 4 nothing fits, 5 cluster, 10 the answer is no.
+    """

@@ -1,0 +1,155 @@
+"""The terms of an engine's memory account: measured where a profile matches, else how else."""
+
+from __future__ import annotations
+
+from generator.architecture import ModelArchitecture
+from generator.engine_memory import (
+    Basis,
+    EngineMemory,
+    MemoryItem,
+    StartupTerms,
+    account_engine_memory,
+)
+from generator.engine_options import EngineOptions
+from generator.facts import (
+    EngineDefaults,
+    FactBasis,
+    Gpu,
+    MeasuredProfile,
+    MemoryEstimate,
+    MemoryEstimates,
+    ProfileKey,
+    find_profile,
+    memory_estimates,
+)
+from generator.resolution import ResolvedEngine, uses_sequence_parallel_moe
+from generator.weights import weight_footprint
+
+
+def engine_memory(
+    architecture: ModelArchitecture,
+    gpu: Gpu,
+    options: EngineOptions,
+    resolved: ResolvedEngine,
+    defaults: EngineDefaults,
+) -> EngineMemory:
+    """The memory account of one GPU of an engine.
+
+    Every term comes from the measured profile of exactly this start-up where there is one. Without
+    it weights are computed and the rest is assumed, with the uncertainty the facts state. Raises
+    NothingFits where no KV cache is left.
+    """
+    profile = find_profile(_profile_key(architecture, gpu, options, resolved, defaults))
+    terms = (
+        _measured_terms(profile)
+        if profile is not None
+        else _estimated_terms(architecture, gpu, options, resolved, defaults)
+    )
+    return account_engine_memory(
+        terms, resolved.gpu_memory_utilization, options.kv_cache_memory_bytes
+    )
+
+
+def _measured_terms(profile: MeasuredProfile) -> StartupTerms:
+    def term(bytes_per_rank: int) -> MemoryItem:
+        return MemoryItem(
+            bytes_per_rank=bytes_per_rank, basis=Basis.MEASURED, source=profile.source
+        )
+
+    return StartupTerms(
+        total=term(profile.engine_total_bytes),
+        cuda_context=term(profile.cuda_context_bytes_per_rank),
+        weights=term(profile.weights_bytes_per_rank),
+        peak_activation=term(profile.peak_activation_bytes_per_rank),
+        non_torch=term(profile.non_torch_bytes_per_rank),
+        cuda_graphs=term(profile.graph_reserved_bytes_per_rank),
+    )
+
+
+def _estimated_terms(
+    architecture: ModelArchitecture,
+    gpu: Gpu,
+    options: EngineOptions,
+    resolved: ResolvedEngine,
+    defaults: EngineDefaults,
+) -> StartupTerms:
+    estimates = memory_estimates(defaults.engine)
+    return StartupTerms(
+        total=_engine_total(gpu),
+        cuda_context=_assumed(estimates.cuda_context),
+        weights=_computed_weights(architecture, options, defaults),
+        peak_activation=_assumed(
+            estimates.peak_activation(
+                max_num_batched_tokens=resolved.max_num_batched_tokens,
+                hidden_size=architecture.hidden_size,
+            )
+        ),
+        non_torch=_assumed(estimates.non_torch),
+        cuda_graphs=_assumed_graphs(estimates, resolved, defaults),
+    )
+
+
+def _profile_key(
+    architecture: ModelArchitecture,
+    gpu: Gpu,
+    options: EngineOptions,
+    resolved: ResolvedEngine,
+    defaults: EngineDefaults,
+) -> ProfileKey:
+    layout = options.layout
+    return ProfileKey(
+        engine=defaults.engine,
+        engine_version=defaults.version or defaults.resolved_version,
+        model=architecture.signature,
+        gpu=gpu.name,
+        tensor=layout.tensor,
+        data=layout.data,
+        pipeline=layout.pipeline,
+        expert_parallel=layout.expert_parallel,
+        num_speculative_tokens=options.num_speculative_tokens,
+        max_num_seqs=resolved.max_num_seqs,
+        max_num_batched_tokens=resolved.max_num_batched_tokens,
+        cudagraph_mode=resolved.cudagraph_mode,
+        max_cudagraph_capture_size=max(resolved.graphs.capture_sizes, default=0),
+    )
+
+
+def _engine_total(gpu: Gpu) -> MemoryItem:
+    total = gpu.engine_total
+    is_assumed = total.basis is FactBasis.ASSUMED
+    return MemoryItem(
+        bytes_per_rank=total.value,
+        basis=Basis.ASSUMED if is_assumed else Basis.MEASURED,
+        source=total.source,
+    )
+
+
+def _computed_weights(
+    architecture: ModelArchitecture, options: EngineOptions, defaults: EngineDefaults
+) -> MemoryItem:
+    footprint = weight_footprint(
+        architecture,
+        options.layout,
+        speculative_tokens=options.num_speculative_tokens,
+        language_model_only=options.language_model_only,
+        sequence_parallel_moe=uses_sequence_parallel_moe(options, defaults),
+    )
+    return MemoryItem(bytes_per_rank=footprint.total_bytes_per_rank, basis=Basis.COMPUTED)
+
+
+def _assumed(estimate: MemoryEstimate) -> MemoryItem:
+    return MemoryItem(
+        bytes_per_rank=estimate.bytes_per_rank,
+        basis=Basis.ASSUMED,
+        uncertainty_bytes=estimate.uncertainty_bytes,
+        source=estimate.source,
+    )
+
+
+def _assumed_graphs(
+    estimates: MemoryEstimates, resolved: ResolvedEngine, defaults: EngineDefaults
+) -> MemoryItem:
+    """Graph memory; releases before 0.20 do not subtract their estimate from the KV cache."""
+    if not defaults.cudagraph_estimate_subtracted.value:
+        return MemoryItem(bytes_per_rank=0, basis=Basis.COMPUTED)
+    return _assumed(estimates.cuda_graphs[resolved.cudagraph_mode])

@@ -1,0 +1,99 @@
+"""The spec people write: one model, cluster, engine and workload, and the deployments to render."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from generator.documents import Document
+from generator.parallel import WorkerPool
+from generator.placement import Cluster
+from generator.workload import Workload
+
+FieldPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingRules:
+    """Formulas per role and flag, in the order they are evaluated, and the two headrooms."""
+
+    headroom_sequences: int = 16
+    headroom_tokens: int = 16
+    prefill: Mapping[str, int | str] = field(default_factory=dict)
+    decode: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculativeTokens:
+    """Tokens the MTP head drafts in each role, 0 for none."""
+
+    prefill: int = 0
+    decode: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """The engine, and what both roles and each role add to its flags and environment."""
+
+    type: str
+    version: str
+    has_connector: bool
+    connector: str | None
+    environment: Mapping[str, Mapping[str, str]]
+    args: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentSpec:
+    """One recipe to render. ``path`` is where the spec describes it, for messages."""
+
+    file: str
+    folder: str
+    name: str
+    group: str
+    prefill: WorkerPool
+    decode: WorkerPool
+    speculative_tokens: SpeculativeTokens
+    concurrencies: tuple[int, ...]
+    sizing_concurrency: int
+    sizing: SizingRules
+    time_limit: str | None
+    benchmark: Mapping[str, Any]
+    path: FieldPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeSpec:
+    """An aggregated engine sized like a decode worker at one concurrency."""
+
+    pool: WorkerPool
+    speculative_tokens: int
+    concurrency: int
+    path: FieldPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A validated spec. ``digest`` is of its meaning: comments and layout do not change it."""
+
+    document: Document
+    digest: str
+    output: Path | None
+    model_config: Path
+    model: Mapping[str, Any]
+    identity: Mapping[str, Any] | None
+    cluster: Cluster
+    engine: EngineSpec
+    dynamo: Mapping[str, Any] | None
+    frontend: Mapping[str, Any] | None
+    sections: Mapping[str, Any]
+    workload: Workload
+    sizing: SizingRules
+    deployments: tuple[DeploymentSpec, ...]
+    probes: tuple[ProbeSpec, ...]
+
+    @property
+    def file_name(self) -> str:
+        return Path(self.document.source).name

@@ -1,0 +1,358 @@
+"""Reading a spec file: schema, then meaning, every problem of the file at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from generator.documents import Document, read_document
+from generator.errors import InvalidInput, Problem
+from generator.parallel import WorkerPool, parse_layout, parse_pool
+from generator.placement import Cluster
+from generator.spec import (
+    DeploymentSpec,
+    EngineSpec,
+    FieldPath,
+    ProbeSpec,
+    SizingRules,
+    Spec,
+    SpeculativeTokens,
+)
+from generator.validation import problems as schema_problems
+from generator.workload import Workload, parse_concurrencies
+
+T = TypeVar("T")
+
+# Written by the layout, the group's mtp or the pairing: a second source could only disagree.
+_OWNED_BY_PDRECIPE = {
+    "tensor-parallel-size": "the layout",
+    "pipeline-parallel-size": "the layout",
+    "data-parallel-size": "the layout",
+    "decode-context-parallel-size": "the layout",
+    "enable-expert-parallel": "the layout",
+    "speculative-config": "the group's mtp",
+    "speculative_config.method": "the group's mtp",
+    "speculative_config.num_speculative_tokens": "the group's mtp",
+}
+# Flags srtctl sets itself for every worker (srt-slurm facts): a recipe must not carry them.
+_OWNED_BY_SRTCTL = (
+    "data-parallel-size-local",
+    "data-parallel-start-rank",
+    "data-parallel-hybrid-lb",
+    "headless",
+    "host",
+    "port",
+    "master-addr",
+    "nnodes",
+    "node-rank",
+)
+
+
+def load_spec(path: Path) -> Spec:
+    """Read and validate a spec file; raises InvalidInput with every problem found in it."""
+    return spec_from_document(read_document(path), folder=path.parent)
+
+
+def spec_from_document(document: Document, *, folder: Path) -> Spec:
+    """The spec a document describes; relative paths in it start at ``folder``."""
+    return _SpecReader(document, folder).read()
+
+
+class _SpecReader:
+    """Turns the document into dataclasses and collects every problem on the way."""
+
+    def __init__(self, document: Document, folder: Path) -> None:
+        self._document = document
+        self._folder = folder
+        self._problems: list[Problem] = list(schema_problems(document, "spec"))
+        self._broken = tuple(problem.path for problem in self._problems)
+        self._data: dict[str, Any] = document.data if isinstance(document.data, dict) else {}
+
+    def read(self) -> Spec:
+        self._check_flags()
+        deployments = self._deployments()
+        self._check_unique(deployments)
+        accuracy = self._accuracy(deployments)
+        probes = self._probes()
+        if self._problems:
+            raise InvalidInput(sorted(self._problems, key=lambda problem: problem.line))
+        data = self._data
+        output = data.get("output")
+        return Spec(
+            document=self._document,
+            digest=_digest(data),
+            output=self._folder / output if output else None,
+            model_config=self._folder / data["model"]["config"],
+            model={key: value for key, value in data["model"].items() if key != "config"},
+            identity=data.get("identity"),
+            cluster=Cluster(**data["cluster"]),
+            engine=_engine(data["engine"]),
+            dynamo=data.get("dynamo"),
+            frontend=data.get("frontend"),
+            sections=data.get("sections", {}),
+            workload=Workload(**data["workload"]),
+            sizing=_sizing(data.get("sizing", {})),
+            deployments=deployments + accuracy,
+            probes=probes,
+        )
+
+    def _is_sound(self, *path: str | int) -> bool:
+        """False where the schema already complained about this part of the document."""
+        dotted = self._document.problem(path, "").path
+        return not any(
+            broken == dotted or broken.startswith((f"{dotted}.", f"{dotted}["))
+            for broken in self._broken
+        )
+
+    def _read_at(self, path: FieldPath, read: Callable[[], T]) -> T | None:
+        """What ``read`` gives; None where it finds problems, which get the position of ``path``."""
+        try:
+            return read()
+        except InvalidInput as error:
+            self._problems += [
+                self._document.problem(path, problem.message, problem.hint)
+                for problem in error.problems
+            ]
+            return None
+
+    def _check_flags(self) -> None:
+        for section in ("args", "prefill_args", "decode_args"):
+            if not self._is_sound("engine"):
+                return
+            for flag in self._data.get("engine", {}).get(section, {}):
+                path = ("engine", section, flag)
+                self._check_owner(path, str(flag))
+        sizings = [("sizing",)] + [
+            ("groups", index, "sizing") for index in range(len(self._list("groups")))
+        ]
+        for sizing_path in sizings:
+            for role in ("prefill", "decode"):
+                for flag in self._rules_at(sizing_path).get(role, {}):
+                    self._check_owner((*sizing_path, role, flag), str(flag))
+
+    def _check_owner(self, path: FieldPath, flag: str) -> None:
+        spelled = flag.replace("_", "-") if "." not in flag else flag
+        if spelled in _OWNED_BY_PDRECIPE:
+            owner = _OWNED_BY_PDRECIPE[spelled]
+            self._problems.append(
+                self._document.problem(
+                    path, f"'{flag}' is written from {owner}", "remove it here and set it there"
+                )
+            )
+        elif spelled in _OWNED_BY_SRTCTL:
+            self._problems.append(
+                self._document.problem(
+                    path, f"'{flag}' is set by srtctl for every worker", "remove it"
+                )
+            )
+
+    def _list(self, key: str) -> list[Any]:
+        value = self._data.get(key, [])
+        return value if isinstance(value, list) else []
+
+    def _rules_at(self, path: FieldPath) -> Mapping[str, Any]:
+        value: Any = self._data
+        for step in path:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return {}
+        return value if isinstance(value, dict) and self._is_sound(*path) else {}
+
+    def _deployments(self) -> tuple[DeploymentSpec, ...]:
+        return tuple(
+            deployment
+            for index, group in enumerate(self._list("groups"))
+            if isinstance(group, dict)
+            for deployment in self._group(index, group)
+        )
+
+    def _group(self, index: int, group: dict[str, Any]) -> Iterator[DeploymentSpec]:
+        path: FieldPath = ("groups", index)
+        if not all(self._is_sound(*path, key) for key in ("decode", "mtp", "sizing")):
+            return
+        decode = self._read_at((*path, "decode"), lambda: _pool(group.get("decode", "")))
+        rows = group.get("deployments")
+        rows = rows if isinstance(rows, list) else []
+        sound = [
+            (number, row)
+            for number, row in enumerate(rows)
+            if isinstance(row, dict) and self._is_sound(*path, "deployments", number)
+        ]
+        loads = [max(parse_concurrencies(row["concurrencies"])) for _, row in sound]
+        for number, row in sound:
+            row_path = (*path, "deployments", number)
+            prefill = self._read_at((*row_path, "prefill"), partial(_pool, row["prefill"]))
+            if prefill is None or decode is None:
+                continue
+            yield self._deployment(
+                group, row, row_path, prefill=prefill, decode=decode, group_load=max(loads)
+            )
+
+    def _deployment(
+        self,
+        group: dict[str, Any],
+        row: dict[str, Any],
+        path: FieldPath,
+        *,
+        prefill: WorkerPool,
+        decode: WorkerPool,
+        group_load: int,
+    ) -> DeploymentSpec:
+        tokens = group.get("mtp", 0)
+        by_role = tokens if isinstance(tokens, dict) else {"prefill": tokens, "decode": tokens}
+        return DeploymentSpec(
+            file=row["file"],
+            folder="",
+            name=str(self._data.get("name", "")).replace("{file}", row["file"]),
+            group=group.get("name", str(decode)),
+            prefill=prefill,
+            decode=decode,
+            speculative_tokens=SpeculativeTokens(**by_role),
+            concurrencies=parse_concurrencies(row["concurrencies"]),
+            sizing_concurrency=group.get("concurrency", group_load),
+            sizing=_sizing(self._rules_at(("sizing",)), group.get("sizing", {})),
+            time_limit=row.get("time_limit", group.get("time_limit")),
+            benchmark=self._data.get("benchmark", {}),
+            path=path,
+        )
+
+    def _check_unique(self, deployments: tuple[DeploymentSpec, ...]) -> None:
+        first: dict[str, DeploymentSpec] = {}
+        for deployment in deployments:
+            other = first.setdefault(deployment.file.casefold(), deployment)
+            if other is not deployment:
+                line = self._document.line((*other.path, "file"))
+                self._problems.append(
+                    self._document.problem(
+                        (*deployment.path, "file"),
+                        f"deployment '{deployment.file}' is already on line {line}",
+                        "give each deployment a file name of its own",
+                    )
+                )
+
+    def _accuracy(self, deployments: tuple[DeploymentSpec, ...]) -> tuple[DeploymentSpec, ...]:
+        section = self._data.get("accuracy")
+        if not isinstance(section, dict) or not self._is_sound("accuracy"):
+            return ()
+        files = {deployment.file for deployment in deployments}
+        wanted = section.get("of", sorted(files))
+        for index, name in enumerate(section.get("of", [])):
+            if name not in files:
+                self._problems.append(
+                    self._document.problem(
+                        ("accuracy", "of", index),
+                        f"no deployment has the file name '{name}'",
+                        "name files of the groups above",
+                    )
+                )
+        repeated = tuple(
+            self._repeat(deployment, section)
+            for deployment in deployments
+            if deployment.file in wanted
+        )
+        taken = files if not section.get("folder") else set()
+        for deployment in repeated:
+            if deployment.file in taken:
+                self._problems.append(
+                    self._document.problem(
+                        ("accuracy", "file"),
+                        f"'{deployment.file}' is also the file of a deployment",
+                        "add a suffix, as in '{file}-acc', or a folder",
+                    )
+                )
+            taken = taken | {deployment.file}
+        return repeated
+
+    def _repeat(self, deployment: DeploymentSpec, section: dict[str, Any]) -> DeploymentSpec:
+        file = section["file"].replace("{file}", deployment.file)
+        return DeploymentSpec(
+            file=file,
+            folder=section.get("folder", ""),
+            name=str(self._data.get("name", "")).replace("{file}", file),
+            group=deployment.group,
+            prefill=deployment.prefill,
+            decode=deployment.decode,
+            speculative_tokens=deployment.speculative_tokens,
+            concurrencies=(),
+            sizing_concurrency=deployment.sizing_concurrency,
+            sizing=deployment.sizing,
+            time_limit=deployment.time_limit,
+            benchmark=section["benchmark"],
+            path=deployment.path,
+        )
+
+    def _probes(self) -> tuple[ProbeSpec, ...]:
+        probes: list[ProbeSpec] = []
+        for index, row in enumerate(self._list("probes")):
+            path: FieldPath = ("probes", index)
+            if not isinstance(row, dict) or not self._is_sound(*path):
+                continue
+            layout = self._read_at((*path, "layout"), partial(parse_layout, row["layout"]))
+            if layout is None:
+                continue
+            probes += [
+                ProbeSpec(
+                    pool=WorkerPool(workers=1, layout=layout),
+                    speculative_tokens=row.get("mtp", 0),
+                    concurrency=concurrency,
+                    path=path,
+                )
+                for concurrency in parse_concurrencies(row["concurrencies"])
+            ]
+        return tuple(probes)
+
+
+def _pool(value: str | Mapping[str, Any]) -> WorkerPool:
+    """A pool in short or long form; the long form's GPU count must agree with its layout."""
+    if isinstance(value, str):
+        return parse_pool(value)
+    pool = parse_pool(value["layout"])
+    gpus = value.get("gpus")
+    if gpus is not None and gpus != pool.layout.ranks:
+        layout = pool.layout
+        raise InvalidInput(
+            Problem(
+                message=(
+                    f"layout '{layout}' takes DP{layout.data} x TP{layout.tensor} x"
+                    f" PP{layout.pipeline} = {layout.ranks} GPUs per worker, but gpus says {gpus}"
+                ),
+                hint=f"write gpus: {layout.ranks}, or change the layout",
+            )
+        )
+    return pool
+
+
+def _sizing(*layers: Mapping[str, Any]) -> SizingRules:
+    """Sizing rules, later layers (a group's) over earlier ones (the spec's)."""
+    merged: dict[str, Any] = {"prefill": {}, "decode": {}}
+    for layer in layers:
+        for key, value in layer.items():
+            merged[key] = {**merged[key], **value} if isinstance(value, dict) else value
+    return SizingRules(**merged)
+
+
+def _engine(section: Mapping[str, Any]) -> EngineSpec:
+    return EngineSpec(
+        type=section["type"],
+        version=section["version"],
+        has_connector="connector" in section,
+        connector=section.get("connector"),
+        environment=_by_role(section, "environment"),
+        args=_by_role(section, "args"),
+    )
+
+
+def _by_role(section: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any]]:
+    """What both roles share, with each role's own additions on top."""
+    shared = section.get(key, {})
+    return {role: {**shared, **section.get(f"{role}_{key}", {})} for role in ("prefill", "decode")}
+
+
+def _digest(data: Mapping[str, Any]) -> str:
+    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]

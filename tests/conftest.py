@@ -1,0 +1,32 @@
+"""Fixtures that every test may use, and how hypothesis searches on a desk and in CI."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# A desk searches on with new examples each time; CI repeats one fixed set, so that a red run is
+# about the change, and prints what reproduces the failure elsewhere.
+settings.register_profile("desk", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Return the folder of this checkout (or unpacked sdist)."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Return the folder of facts and models beside the checkout; a clone alone has none."""
+    folder = REPOSITORY.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("needs ../shared, the folder of reference material beside the checkout")
+    return folder
