@@ -44,13 +44,14 @@ MODELS: dict[str, Facts] = {
     "nvidia--MiniMax-M2.5-NVFP4": (62, 62, 0, 0, 256, NVFP4, "fp8", None),
     "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": (52, 6, 23, 0, 128, BF16, None, "float32"),
     "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4": (52, 6, 23, 0, 128, NVFP4, "fp8", "float32"),
-    "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8": (88, 8, 40, 2, 512, FP8, "fp8", "float32"),
+    # The KV scheme of a file that names no producer does not count, as in vLLM.
+    "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8": (88, 8, 40, 2, 512, FP8, None, "float32"),
     "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4": (
-        (88, 8, 40, 2, 512, NVFP4, "fp8", "float32")
+        (88, 8, 40, 2, 512, NVFP4, None, "float32")
     ),
     "nvidia--NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16": (108, 12, 48, 2, 512, BF16, None, "float32"),
     "nvidia--NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4": (
-        (108, 12, 48, 2, 512, NVFP4, "fp8", "float32")
+        (108, 12, 48, 2, 512, NVFP4, None, "float32")
     ),
     "nvidia--Qwen3-235B-A22B-NVFP4": (94, 94, 0, 0, 128, NVFP4, "fp8", None),
     "nvidia--Qwen3.5-397B-A17B-NVFP4": (60, 15, 45, 1, 512, NVFP4, "fp8", "float32"),

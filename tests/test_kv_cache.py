@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from generator.architecture import ModelArchitecture
 from generator.block_size import RecurrentCacheMode
 from generator.errors import InvalidInput
 from generator.facts import KernelBlocks
@@ -40,10 +42,17 @@ def _name(row: dict[str, Any]) -> str:
     )
 
 
+def _from_config(name: str) -> ModelArchitecture:
+    return load_architecture(min((DATA / "hf_configs").glob(f"*--{name}*")))
+
+
+@pytest.mark.parametrize("read", [architecture, _from_config], ids=["dimensions", "config"])
 @pytest.mark.parametrize("row", _ROWS, ids=_name)
-def test_vllm_computed_this_record(row: dict[str, Any]) -> None:
+def test_vllm_computed_this_record(
+    row: dict[str, Any], read: Callable[[str], ModelArchitecture]
+) -> None:
     layout = plan_kv_cache(
-        architecture(row["model"]),
+        read(row["model"]),
         KvCacheOptions(
             tensor=row["tensor"],
             kv_cache_dtype=row["kv_cache_dtype"],
@@ -76,8 +85,7 @@ def test_vllm_computed_this_record(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("speculative", [0, 3])
 @pytest.mark.parametrize("name", RECORDS["models"])
 def test_a_config_has_the_recorded_dimensions(name: str, speculative: int) -> None:
-    (folder,) = (DATA / "hf_configs").glob(f"*--{name}*")
-    loaded = load_architecture(folder)
+    loaded = _from_config(name)
     recorded = architecture(name)
     options = KvCacheOptions(
         tensor=2, kv_cache_dtype="bfloat16", num_speculative_tokens=speculative

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from generator.architecture import Quantization, WeightFormat
 from generator.hf_config.fields import Fields
@@ -34,10 +35,22 @@ def quantization_from_fields(
             return None if block is None else _from_config_block(block, dtype)
     if "quantization" in quant:
         block = quant.child("quantization")
-        return None if block is None else _from_modelopt(block, dtype)
+        return None if block is None else _from_separate_file(quant, block, dtype)
     if quant.raw("quant_method") is not None or "quant_algo" in quant:
         return _from_config_block(quant, dtype)
     return None
+
+
+def _from_separate_file(quant: Fields, block: Fields, dtype: str) -> Quantization:
+    """ModelOpt's own file; without its producer entry vLLM does not take over the KV scheme.
+
+    Source: vLLM 0.26.0's sizing code, which gives the FP8 checkpoint of Nemotron-3-Super, whose
+    file names no producer, a KV cache of the model dtype.
+    """
+    found = _from_modelopt(block, dtype)
+    producer = quant.child("producer")
+    is_named = producer is not None and producer.raw("name") == "modelopt"
+    return found if is_named else replace(found, kv_cache_dtype=None)
 
 
 def _from_config_block(block: Fields, dtype: str) -> Quantization | None:
