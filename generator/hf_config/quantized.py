@@ -41,7 +41,7 @@ def quantization_from_fields(
     return None
 
 
-def _from_separate_file(quant: Fields, block: Fields, dtype: str) -> Quantization:
+def _from_separate_file(quant: Fields, block: Fields, dtype: str) -> Quantization | None:
     """ModelOpt's own file; without its producer entry vLLM does not take over the KV scheme.
 
     Source: vLLM 0.26.0's sizing code, which gives the FP8 checkpoint of Nemotron-3-Super, whose
@@ -50,7 +50,7 @@ def _from_separate_file(quant: Fields, block: Fields, dtype: str) -> Quantizatio
     found = _from_modelopt(block, dtype)
     producer = quant.child("producer")
     is_named = producer is not None and producer.raw("name") == "modelopt"
-    return found if is_named else replace(found, kv_cache_dtype=None)
+    return found if is_named or found is None else replace(found, kv_cache_dtype=None)
 
 
 def _from_config_block(block: Fields, dtype: str) -> Quantization | None:
