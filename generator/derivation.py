@@ -192,6 +192,13 @@ class _DeploymentDerivation:
 
     def _role_flags(self, role: str) -> _RoleFlags:
         tokens = getattr(self._deployment.speculative_tokens, role)
+        if tokens and not self._architecture.draft_layers:
+            raise InvalidInput(
+                Problem(
+                    message=f"mtp {tokens}: the checkpoint has no multi-token-prediction layers",
+                    hint="write mtp: 0, or name a checkpoint that has them",
+                )
+            )
         return role_flags(
             spec=self._spec,
             role=role,
@@ -338,7 +345,10 @@ def _sized_flags(
         "osl": _plain(spec.workload.osl),
         "mtp": Term(value=num_speculative_tokens, text=f"{num_speculative_tokens} MTP"),
         "concurrency": _plain(concurrency),
-        "ranks": Term(value=pool.data_ranks, text=pool.data_ranks_text),
+        "ranks": Term(
+            value=pool.data_ranks,
+            text=f"({pool.data_ranks_text})" if pool.workers > 1 else pool.data_ranks_text,
+        ),
         "workers": Term(value=pool.workers, text=f"{pool.workers} workers"),
         "headroom_sequences": _plain(sizing.headroom_sequences),
         "headroom_tokens": _plain(sizing.headroom_tokens),
@@ -365,7 +375,7 @@ def _plain(value: int) -> Term:
 
 def _flag_value(value: Any) -> Any:
     """A flag as the engine takes it: a mapping becomes one line of JSON."""
-    return json.dumps(value) if isinstance(value, dict | list) else value
+    return json.dumps(value) if isinstance(value, dict) else value
 
 
 def _with_block_size(written: _RoleFlags, block_tokens: int, how: str) -> _RoleFlags:
@@ -407,6 +417,7 @@ def _derive_probe(
         concurrency=probe.concurrency,
     )
     options = options_from_flags(written.flags)
+    check_nodes({"probe": nodes_for_pool(probe.pool, spec.cluster.gpus_per_node)}, spec.cluster)
     check_request_fits(options, spec, architecture, "probe")
     mtp = "mtp" if probe.speculative_tokens else "nomtp"
     name = f"probe-{str(probe.pool.layout).lower()}-{mtp}-cc{probe.concurrency}"

@@ -11,6 +11,7 @@ from generator.capacity import deployment_notices
 from generator.drift import FileDrift, find_drift, stale_files
 from generator.errors import InvalidInput, Problem
 from generator.estimation import Estimate, estimate_spec
+from generator.facts import MeasuredProfile
 from generator.files import write_text_atomically
 from generator.recipe import Dialect
 from generator.rendering import render_recipe
@@ -38,13 +39,15 @@ def plan_generation(
     dialect: Dialect,
     out: Path | None,
     on_rendered: Callable[[str], None] = lambda _: None,
+    profiles: tuple[MeasuredProfile, ...] = (),
 ) -> Generation:
     """Derive, size and render every recipe of a spec; writes nothing.
 
     ``out`` defaults to the spec's output folder, one subfolder a dialect. ``on_rendered`` is told
-    each file name, for progress. Raises InvalidInput or NothingFits with all problems.
+    each file name, for progress. ``profiles`` are measured start-ups to look in first. Raises
+    InvalidInput or NothingFits with all problems.
     """
-    estimate = estimate_spec(spec_path)
+    estimate = estimate_spec(spec_path, profiles)
     spec = estimate.spec
     folder = _output_folder(spec, dialect, out)
     header = _header_lines(spec, dialect)
@@ -55,7 +58,7 @@ def plan_generation(
         on_rendered(path.name)
     return Generation(
         files=find_drift(rendered),
-        stale=stale_files({path.parent for path in rendered}, rendered, _mark(spec)),
+        stale=stale_files(folder, rendered, _mark(spec), f"srt-slurm layout {dialect}"),
         notices=_notices(estimate),
     )
 

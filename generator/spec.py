@@ -81,6 +81,7 @@ class Spec:
     document: Document
     digest: str
     output: Path | None
+    profiles: tuple[Path, ...]
     model_config: Path
     model: Mapping[str, Any]
     identity: Mapping[str, Any] | None
@@ -96,4 +97,6 @@ class Spec:
 
     @property
     def file_name(self) -> str:
-        return Path(self.document.source).name
+        """The spec's file name as one line of text, whatever bytes it has on disk."""
+        name = Path(self.document.source).name
+        return "".join(character if character.isprintable() else "?" for character in name)

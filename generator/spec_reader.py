@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from generator.spec import (
     SpeculativeTokens,
 )
 from generator.validation import problems as schema_problems
+from generator.wording import shown
 from generator.workload import Workload, parse_concurrencies
 
 T = TypeVar("T")
@@ -35,8 +37,8 @@ _OWNED_BY_PDRECIPE = {
     "decode-context-parallel-size": "the layout",
     "enable-expert-parallel": "the layout",
     "speculative-config": "the group's mtp",
-    "speculative_config.method": "the group's mtp",
-    "speculative_config.num_speculative_tokens": "the group's mtp",
+    "speculative-config.method": "the group's mtp",
+    "speculative-config.num-speculative-tokens": "the group's mtp",
 }
 # Flags srtctl sets itself for every worker (srt-slurm facts): a recipe must not carry them.
 _OWNED_BY_SRTCTL = (
@@ -71,6 +73,11 @@ class _SpecReader:
         self._problems: list[Problem] = list(schema_problems(document, "spec"))
         self._broken = tuple(problem.path for problem in self._problems)
         self._data: dict[str, Any] = document.data if isinstance(document.data, dict) else {}
+        self._problems += [
+            document.problem(path, f"{shown(number)} is no number a recipe can hold", "quote it")
+            for path, number in _non_finite(self._data, ())
+            if self._is_sound(*path)
+        ]
 
     def read(self) -> Spec:
         self._check_flags()
@@ -86,6 +93,7 @@ class _SpecReader:
             document=self._document,
             digest=_digest(data),
             output=self._folder / output if output else None,
+            profiles=tuple(self._folder / name for name in data.get("profiles", ())),
             model_config=self._folder / data["model"]["config"],
             model={key: value for key, value in data["model"].items() if key != "config"},
             identity=data.get("identity"),
@@ -135,7 +143,7 @@ class _SpecReader:
                     self._check_owner((*sizing_path, role, flag), str(flag))
 
     def _check_owner(self, path: FieldPath, flag: str) -> None:
-        spelled = flag.replace("_", "-") if "." not in flag else flag
+        spelled = flag.replace("_", "-").removeprefix("no-")
         if spelled in _OWNED_BY_PDRECIPE:
             owner = _OWNED_BY_PDRECIPE[spelled]
             self._problems.append(
@@ -173,11 +181,20 @@ class _SpecReader:
 
     def _group(self, index: int, group: dict[str, Any]) -> Iterator[DeploymentSpec]:
         path: FieldPath = ("groups", index)
-        if not all(self._is_sound(*path, key) for key in ("decode", "mtp", "sizing")):
+        if "decode" not in group or not all(
+            self._is_sound(*path, key) for key in ("decode", "mtp", "sizing")
+        ):
             return
-        decode = self._read_at((*path, "decode"), lambda: _pool(group.get("decode", "")))
+        decode = self._read_at((*path, "decode"), lambda: _pool(group["decode"]))
         rows = group.get("deployments")
         rows = rows if isinstance(rows, list) else []
+        prefills = {
+            number: self._read_at((*path, "deployments", number, "prefill"), partial(_pool, pool))
+            for number, row in enumerate(rows)
+            if isinstance(row, dict)
+            and (pool := row.get("prefill")) is not None
+            and self._is_sound(*path, "deployments", number, "prefill")
+        }
         sound = [
             (number, row)
             for number, row in enumerate(rows)
@@ -186,7 +203,7 @@ class _SpecReader:
         loads = [max(parse_concurrencies(row["concurrencies"])) for _, row in sound]
         for number, row in sound:
             row_path = (*path, "deployments", number)
-            prefill = self._read_at((*row_path, "prefill"), partial(_pool, row["prefill"]))
+            prefill = prefills[number]
             if prefill is None or decode is None:
                 continue
             yield self._deployment(
@@ -242,7 +259,7 @@ class _SpecReader:
         files = {deployment.file for deployment in deployments}
         wanted = section.get("of", sorted(files))
         for index, name in enumerate(section.get("of", [])):
-            if name not in files:
+            if name not in self._written_files():
                 self._problems.append(
                     self._document.problem(
                         ("accuracy", "of", index),
@@ -267,6 +284,13 @@ class _SpecReader:
                 )
             taken = taken | {deployment.file}
         return repeated
+
+    def _written_files(self) -> list[Any]:
+        """The file names of all deployments, of those with mistakes too."""
+        groups = [group for group in self._list("groups") if isinstance(group, dict)]
+        lists = [group.get("deployments") for group in groups]
+        rows = [row for rows in lists if isinstance(rows, list) for row in rows]
+        return [row.get("file") for row in rows if isinstance(row, dict)]
 
     def _repeat(self, deployment: DeploymentSpec, section: dict[str, Any]) -> DeploymentSpec:
         file = section["file"].replace("{file}", deployment.file)
@@ -351,6 +375,18 @@ def _by_role(section: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, 
     """What both roles share, with each role's own additions on top."""
     shared = section.get(key, {})
     return {role: {**shared, **section.get(f"{role}_{key}", {})} for role in ("prefill", "decode")}
+
+
+def _non_finite(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, float]]:
+    """Every .nan and .inf: neither has a digest, and .nan does not equal what is read back."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _non_finite(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _non_finite(item, (*path, index))
 
 
 def _digest(data: Mapping[str, Any]) -> str:
