@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from generator.architecture import ModelArchitecture
-from generator.derivation import Deployment, Engine
+from generator.derivation import Deployment
 from generator.engine_memory import EngineMemory
+from generator.engine_plan import Engine
 from generator.errors import NothingFits, Problem
 from generator.facts import EngineDefaults, Gpu, MeasuredProfile
 from generator.kv_cache import KvCacheLayout, whole_model_concurrency
@@ -136,10 +137,7 @@ def capacity_of_engines(
                 engine, architecture, gpu, defaults, workload, profiles
             )
         except NothingFits as error:
-            problems += [
-                replace(problem, message=f"{engine.name}: {problem.message}")
-                for problem in error.problems
-            ]
+            problems += [replace(problem, path=engine.name) for problem in error.problems]
     if problems:
         raise NothingFits(problems)
     return capacities

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from generator.capacity import EngineCapacity, capacity_in_memory
-from generator.derivation import Engine, plan_engine
 from generator.engine_memory import Basis, EngineMemory, MemoryItem, account_engine_memory
 from generator.engine_options import EngineOptions
+from generator.engine_plan import Engine, plan_engine
 from generator.errors import InvalidInput, NothingFits, PdrecipeError, Problem
 from generator.kv_cache import plan_kv_cache
 from generator.memory_terms import computed_weights

@@ -164,5 +164,9 @@ def _graph_mode(name: str) -> CudaGraphMode:
     except ValueError:
         known = ", ".join(CudaGraphMode)
         raise InvalidInput(
-            Problem(message=f"cudagraph_mode '{name}' is not known", hint=f"one of {known}")
+            Problem(
+                message=f"cudagraph_mode '{name}' is not known",
+                hint=f"one of {known}",
+                path="compilation-config",
+            )
         ) from None

@@ -20,7 +20,7 @@ from generator.calibration import (
 from generator.calibration.account import LoggedAccount, logged_accounts
 from generator.calibration.blocks import LoggedBlocks, logged_blocks, meaning_without_model
 from generator.kv_cache import KvCacheLayout, plan_kv_cache
-from generator.startup_log import StartupLog, read_startup_log
+from generator.startup_log import Process, RankReadings, Reading, StartupLog, read_startup_log
 from generator.units import GIB, format_gib
 from tests import test_startup_logs as truth
 from tests.calibrations import SPEC, findings_of, log_of, of_run, start_up
@@ -277,7 +277,6 @@ class TestBlocks:
 
 def truth_log(tokens: int, length: int, requests: float, kv_cache_bytes: int) -> StartupLog:
     """A log in memory, its figures rounded as vLLM rounds them."""
-    from generator.startup_log import RankReadings, Reading  # noqa: PLC0415
 
     def at(value: Any) -> Reading[Any]:
         return Reading(value=value, source="log", line=1)
@@ -338,8 +337,6 @@ class TestComparison:
 
 
 def test_nothing_is_known_of_an_empty_account() -> None:
-    from generator.startup_log import Process  # noqa: PLC0415
-
     account = LoggedAccount(process=Process())
     assert len(account.missing) == 7
     assert account.places == ()

@@ -195,7 +195,7 @@ class TestProfilesInUse:
         spec = spec.replace("../models/", f"{repository}/recipes/models/")
         file = tmp_path / "spec.yaml"
         file.write_text(f"{spec}\nprofiles: [measured/own.yaml]\n", encoding="utf-8")
-        probe = "probe-tp4dp4+ep-nomtp-cc2048"
+        probe = "probe-tp4dep4-cc2048"
         memory = estimate_spec(file).capacities[probe].memory
         assert memory.terms.non_torch.bytes_per_rank == round(3.9 * GIB)
         given = estimate_spec(file, (replace(profile, non_torch_bytes_per_rank=GIB),))

@@ -161,8 +161,8 @@ class TestSubject:
         [
             (1, "probe-tep8-mtp-cc4"),
             (4, "probe-tep8-mtp-cc256"),
-            (6, "probe-tp4dp4+ep-mtp-cc1024"),
-            (8, "probe-tp4dp4+ep-nomtp-cc2560"),
+            (6, "probe-tp4dep4-mtp-cc1024"),
+            (8, "probe-tp4dep4-cc2560"),
         ],
         ids=["run 1", "run 4", "run 6", "run 8"],
     )

@@ -163,8 +163,8 @@ def test_several_logs_are_several_runs(tmp_path: Path) -> None:
     result = run("calibrate", *logs, "--spec", SPEC, "--write", str(target))
     assert result.exit_code == 0, result.stderr
     names = [profile.name for profile in read_profiles(target)]
-    assert names == ["probe-tp4dp4+ep-nomtp-cc2048", "probe-tp4dp4+ep-nomtp-cc2560"]
-    assert result.stdout.count("| probe-tp4dp4") == 2
+    assert names == ["probe-tp4dep4-cc2048", "probe-tp4dep4-cc2560"]
+    assert result.stdout.count("| probe-tp4dep4") == 2
 
 
 HINT = "name the log of a vLLM worker"
@@ -187,11 +187,11 @@ HINT = "name the log of a vLLM worker"
             ],
         ),
         (
-            [SPEC],
+            [f"{MODEL}/config.json"],
             [
                 (
-                    f"{SPEC}: no start-up line of vLLM in its 99 lines (name a worker's log, with"
-                    " VLLM_LOGGING_LEVEL at INFO or below)"
+                    f"{MODEL}/config.json: no start-up line of vLLM in its 131 lines (name a"
+                    " worker's log, with VLLM_LOGGING_LEVEL at INFO or below)"
                 )
             ],
         ),

@@ -17,9 +17,9 @@ from jsonschema import Draft202012Validator
 from generator.capacity import EngineCapacity, evaluate_engine
 from generator.cli import main
 from generator.comparison import ComparedVariant, compare_variants, requests_per_gpu
-from generator.derivation import plan_engine
 from generator.engine_memory import Basis
 from generator.engine_options import options_from_flags
+from generator.engine_plan import plan_engine
 from generator.estimation import estimate_spec
 from generator.facts import engine_defaults, gpu
 from generator.hf_config import load_architecture

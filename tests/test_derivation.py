@@ -302,15 +302,32 @@ def test_accuracy_recipe_differs_by_name_and_benchmark_alone(qwen38: Deriver) ->
 
 
 def test_probes_are_sized_as_decode_workers(qwen38: Deriver) -> None:
-    more = "probes: [{layout: TP4DP4+EP, mtp: 3, concurrencies: [256, 1024]}]\n"
+    more = """probe:
+  engines:
+    - {file: probe-a, layout: TP4DP4+EP, mtp: 3, concurrency: 256}
+    - {file: probe-b, layout: TP4DP4+EP, mtp: 3, concurrency: 1024}
+"""
     derivation = qwen38.all(more=more)
-    assert [engine.name for engine in derivation.probes] == [
-        "probe-tp4dp4+ep-mtp-cc256",
-        "probe-tp4dp4+ep-mtp-cc1024",
-    ]
-    assert {engine.role for engine in derivation.probes} == {"agg"}
-    assert [engine.resolved.max_num_seqs for engine in derivation.probes] == [80, 272]
+    engines = [probe.engine for probe in derivation.probes]
+    assert [engine.name for engine in engines] == ["probe-a", "probe-b"]
+    assert {engine.role for engine in engines} == {"agg"}
+    assert [engine.resolved.max_num_seqs for engine in engines] == [80, 272]
     assert [engine.name for engine in derivation.engines][2:] == ["a/prefill", "a/decode"]
+
+
+def test_a_probe_is_a_recipe_of_one_aggregated_worker(qwen38: Deriver) -> None:
+    more = """probe:
+  folder: probe
+  time_limit: "0:40:00"
+  engines: [{file: probe-a, layout: TP4DP4+EP, mtp: 3, concurrency: 1024}]
+"""
+    (probe,) = qwen38.all(more=more).probes
+    (role,) = probe.recipe.roles
+    assert (role.name, role.nodes, role.workers, role.gpus) == ("agg", 4, 1, 16)
+    assert role.args["max-num-seqs"] == 272
+    assert "kv-transfer-config" not in role.args
+    assert probe.recipe.benchmark["concurrencies"] == "1024"
+    assert probe.recipe.time_limit == "0:40:00"
 
 
 # --- what is refused, and what is warned of ---------------------------------------------------
@@ -328,7 +345,7 @@ def test_a_request_must_fit_to_the_token(length: int, fits: bool, qwen38: Derive
 
 def test_problems_of_all_deployments_and_probes_at_once(qwen38: Deriver) -> None:
     rows = "      - {file: b, prefill: 1xTP1PP6, concurrencies: [4]}\n"
-    probes = "probes: [{layout: TEP24, concurrencies: [4]}]\n"
+    probes = "probe: {engines: [{file: p, layout: TEP24, concurrency: 4}]}\n"
     problems = qwen38.problems(("prefill: 1xTEP8", "prefill: 20xTEP8"), more=rows + probes)
     places = [problem.split(" ")[0] for problem in problems]
     assert places == ["spec.yaml:21:", "spec.yaml:22:", *["spec.yaml:23:"] * 3]

@@ -20,8 +20,8 @@ from jsonschema import Draft202012Validator
 from generator.architecture import ModelArchitecture
 from generator.capacity import EngineCapacity, evaluate_engine
 from generator.cli import main
-from generator.derivation import plan_engine
 from generator.engine_options import options_from_flags
+from generator.engine_plan import plan_engine
 from generator.errors import InvalidInput, NothingFits
 from generator.estimation import estimate_spec
 from generator.facts import engine_defaults, gpu

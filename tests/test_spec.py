@@ -239,7 +239,11 @@ def test_accuracy_file_that_is_another_deployment() -> None:
 
 
 def test_probes() -> None:
-    probes = read(more="probes:\n  - {layout: TP4DP4+EP, mtp: 3, concurrencies: 4x8}\n").probes
+    rows = "".join(
+        f"    - {{file: p{load}, layout: TP4DP4+EP, mtp: 3, concurrency: {load}}}\n"
+        for load in (4, 8)
+    )
+    probes = read(more="probe:\n  engines:\n" + rows).probes
     assert [(each.concurrency, each.speculative_tokens) for each in probes] == [(4, 3), (8, 3)]
     assert {(each.pool.workers, each.pool.layout) for each in probes} == {
         (1, parse_layout("TP4DP4+EP"))

@@ -19,8 +19,9 @@ from generator.calibration.settings import (
     option_conflicts,
     version_conflicts,
 )
-from generator.derivation import Derivation, Engine, derive, plan_engine
+from generator.derivation import Derivation, derive
 from generator.engine_options import EngineOptions, options_from_flags
+from generator.engine_plan import Engine, plan_engine
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, engine_defaults, gpu
 from generator.hf_config import load_architecture
@@ -183,7 +184,7 @@ class SpecEngines:
         self._defaults = engine_defaults(self._spec.engine.type, version, self._gpu)
         derivation = derive(self._spec, self._architecture, self._defaults)
         self._engines = {engine.name: engine for engine in derivation.engines}
-        self._loads = dict(_loads(self._spec, derivation))
+        self._loads = dict(_loads(derivation))
 
     def subject(self, log: StartupLog, name: str | None) -> Subject:
         """The engine of that name, or the only kind of engine that the log can be of.
@@ -271,10 +272,10 @@ def _distinct(engines: list[Engine]) -> list[Engine]:
     return kinds
 
 
-def _loads(spec: Spec, derivation: Derivation) -> Iterator[tuple[str, int]]:
+def _loads(derivation: Derivation) -> Iterator[tuple[str, int]]:
     """The highest concurrency each decode engine and probe is meant for."""
-    for probe, engine in zip(spec.probes, derivation.probes, strict=True):
-        yield engine.name, probe.concurrency
+    for probe in derivation.probes:
+        yield probe.engine.name, probe.spec.concurrency
     for deployment in derivation.deployments:
         if deployment.spec.concurrencies:
             yield deployment.decode.name, max(deployment.spec.concurrencies)
