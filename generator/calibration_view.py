@@ -52,7 +52,7 @@ _ACCOUNT_COLUMNS = {
     "activation": "peak_activation",
     "graphs": "graph_reserved",
     "KV cache": "kv_cache",
-    "graphs used": "graph_used",
+    "used": "graph_used",
 }
 
 _UNITS = {
@@ -80,7 +80,7 @@ def memory_table(calibrations: Sequence[Calibration]) -> Table | None:
         for item in calibrations
         if item.account is not None
     ]
-    return (["log", *_ACCOUNT_COLUMNS, "graphs"], rows) if rows else None
+    return (["log", *_ACCOUNT_COLUMNS, "count"], rows) if rows else None
 
 
 def memory_notes(calibrations: Sequence[Calibration]) -> Iterator[str]:
@@ -88,7 +88,8 @@ def memory_notes(calibrations: Sequence[Calibration]) -> Iterator[str]:
     yield (
         "GiB of the GPU with the least KV cache. Context: total less free memory. Non-torch:"
         " consumed memory less weights, or as printed. Activation: the printed peak, less the"
-        " graphs where they are in it. Graphs: what the engine reserved; used: what they took."
+        " graphs where they are in it. Graphs: what the engine reserved; used: what they took;"
+        " count: how many."
     )
     for item in calibrations:
         account = item.account
@@ -153,7 +154,7 @@ def comparison_table(calibration: Calibration) -> Table | None:
             _number(item.predicted, item.unit),
             _off(item),
             _known(item),
-            _places(item.places),
+            _lines(item.places),
         ]
         for item in calibration.compared
     ]
@@ -212,6 +213,11 @@ def _known(item: Compared) -> str:
     return f"{item.basis.value}{spread}{verdict}"
 
 
+def _lines(places: Sequence[str]) -> str:
+    """Lines of the log that the table's heading names: ``:23, :27``."""
+    return ", ".join(f":{place.rpartition(':')[2]}" for place in places) or "-"
+
+
 def _places(places: Sequence[str]) -> str:
     """Lines of a log, its name once: ``worker.log:23, :27``."""
     texts: list[str] = []
@@ -261,7 +267,7 @@ def readings_table(calibration: Calibration) -> Table:
 def _single_row(label: str, reading: Reading[Any] | None) -> list[str]:
     if reading is None:
         return [label, NOT_FOUND, "-", "-"]
-    return [label, str(reading.value), "log", reading.place]
+    return [label, str(reading.value), "log", _lines([reading.place])]
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:
@@ -276,7 +282,7 @@ def _rank_row(calibration: Calibration, name: str, label: str) -> list[str]:
     least, most = ordered[0], ordered[-1]
     ends = [least] if least.value == most.value else [least, most]
     value = " to ".join(_shown(name, reading.value) for reading in ends)
-    return [label, value, _processes(len(readings)), _places([reading.place for reading in ends])]
+    return [label, value, _processes(len(readings)), _lines([reading.place for reading in ends])]
 
 
 def _processes(count: int) -> str:

@@ -149,6 +149,13 @@ def deployment_notices(
     """What a reader of one recipe should know although srt-slurm will run it."""
     for problem in deployment.warnings:
         yield f"{problem.message} ({problem.hint})"
+    for engine in (deployment.prefill, deployment.decode):
+        context = capacities[engine.name].setting.architecture.max_position_embeddings
+        if engine.resolved.max_model_len > context:
+            yield (
+                f"{engine.role}: max-model-len {engine.resolved.max_model_len} is above the model's"
+                f" context of {context}: vLLM refuses it unless the checkpoint scales its positions"
+            )
     if not deployment.spec.concurrencies:
         return
     decode = capacities[deployment.decode.name]

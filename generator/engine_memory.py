@@ -92,10 +92,22 @@ def account_engine_memory(
 
     KV bytes = ceil(total x utilization) - weights - peak activation - non-torch - CUDA graphs
     (vLLM 0.26's start-up; ``kv_cache_memory_bytes`` overrides the remainder). Raises NothingFits,
-    naming the term that overflows, where nothing is left.
+    naming the term that overflows, where nothing is left, or where what is given is more than the
+    GPU has.
     """
+    total = terms.total.bytes_per_rank
     if kv_cache_bytes_per_rank is None:
         kv_cache = _remainder(terms, gpu_memory_utilization)
+    elif kv_cache_bytes_per_rank > total:
+        raise NothingFits(
+            Problem(
+                message=(
+                    f"a KV cache of {format_gib(kv_cache_bytes_per_rank)} is more than the GPU's"
+                    f" {format_gib(total)}"
+                ),
+                hint="give the KV cache of one GPU",
+            )
+        )
     else:
         kv_cache = MemoryItem(bytes_per_rank=kv_cache_bytes_per_rank, basis=Basis.MEASURED)
     return EngineMemory(

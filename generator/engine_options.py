@@ -118,15 +118,18 @@ class _FlagReader:
         return value
 
     def _switch(self, flag: str) -> bool | None:
-        """A boolean flag; its ``no-`` form counts as its opposite."""
+        """A boolean flag; its ``no-`` form is its opposite.
+
+        ``false`` counts as absent: srtctl leaves the flag out, and the engine's default holds.
+        """
         for spelled, meaning in ((flag, True), (f"no-{flag}", False)):
             value = self._flags.get(spelled)
-            if value is None:
+            if value is None or value is False:
                 continue
-            if not isinstance(value, bool):
+            if value is not True:
                 self._complain(spelled, "true or false", value)
                 return None
-            return value is meaning
+            return meaning
         return None
 
     def _complain(self, flag: str, expected: str, value: Any) -> None:

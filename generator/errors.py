@@ -23,9 +23,13 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.source and self.line else self.source
-        parts = [part for part in (place, self.path) if part]
-        text = ": ".join([*parts, self.message])
+        text = ": ".join([*([place] if place else []), self.statement])
         return _one_line(f"{text} ({self.hint})" if self.hint else text)
+
+    @property
+    def statement(self) -> str:
+        """The field and what is wrong with it, on one line, without the file and the hint."""
+        return _one_line(f"{self.path}: {self.message}" if self.path else self.message)
 
 
 def _one_line(text: str) -> str:

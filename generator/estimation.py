@@ -148,6 +148,13 @@ def estimate_engine(  # noqa: PLR0913 - one parameter for each thing that a comm
     architecture = load_architecture(model)
     defaults = engine_defaults(_ENGINE, engine_version, accelerator)
     options = replace(options_from_flags(flags), layout=pool.layout)
+    if options.num_speculative_tokens and not architecture.draft_layers:
+        raise InvalidInput(
+            Problem(
+                message=f"model {architecture.name} has no multi-token-prediction layers",
+                hint="leave --mtp out",
+            )
+        )
     engine = plan_engine(str(pool.layout), "agg", pool, options, architecture, defaults)
     limit = engine.resolved.max_model_len
     if workload and workload.request_tokens > limit:

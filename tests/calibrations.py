@@ -66,7 +66,7 @@ def described(
             "kv_cache_dtype": "fp8",
             "mamba_ssm_cache_dtype": "bfloat16",
             "cudagraph_mode": "FULL_DECODE_ONLY",
-            "enable_prefix_caching": False,
+            "no_enable_prefix_caching": True,
             "max_model_len": 10240,
             **flags,
         },

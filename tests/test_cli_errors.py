@@ -479,9 +479,11 @@ def test_json_error(edit: tuple[str, str], exit_code: int, kind: str, folder: Pa
     assert (result.exit_code, result.stdout) == (exit_code, "")
     document = json.loads(result.stderr)
     assert (document["version"], document["error"]) == (1, kind)
-    messages = [f"error: {problem['message']}" for problem in document["problems"]]
-    assert messages == lines
-    assert all(problem["hint"] in problem["message"] for problem in document["problems"])
+    assert lines == [
+        f"error: {problem['source']}:{problem['line']}: {problem['message']}"
+        + (f" ({problem['hint']})" if problem["hint"] else "")
+        for problem in document["problems"]
+    ]
 
 
 def test_json_error_has_its_place(folder: Path) -> None:

@@ -44,7 +44,7 @@ def stdout(*arguments: str, exit_code: int = 0) -> list[str]:
 def counts(new: int = 0, changed: int = 0, unchanged: int = 0, stale: int = 0) -> str:
     more = f", {stale} stale" if stale else ""
     total = new + changed + unchanged
-    return f"{total} recipes: {new} new, {changed} changed, {unchanged} unchanged{more}"
+    return f"{total} recipe{'' if total == 1 else 's'}: {new} new, {changed} changed, {unchanged} unchanged{more}"
 
 
 def file_states() -> dict[Path, tuple[int, bytes]]:
@@ -151,7 +151,7 @@ def check(*more: str) -> list[str]:
     *shown, summary = result.stdout.splitlines()
     (line,) = result.stderr.splitlines()
     assert line == (
-        f"error: spec.yaml: {summary.removesuffix('.')}, as it gives them now"
+        f"error: spec.yaml: files differ from what the spec gives: {summary.removesuffix('.')}"
         " (run pdrecipe generate without --check to write them)"
     )
     return shown

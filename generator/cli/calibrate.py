@@ -33,7 +33,7 @@ from generator.calibration_view import (
     readings_table,
     requests_lines,
 )
-from generator.cli.engine_flags import engine_flags
+from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.output import echo, paragraph, progress, table, talk
 from generator.errors import InvalidInput, Problem
 from generator.startup_log import StartupLog, read_startup_log
@@ -74,7 +74,7 @@ def calibrate(
     Name the engine by --spec, or by --model, --gpu and vLLM's own flags; what a log tells itself
     need not be given. Each value is cited with its line; what is not there is NOT FOUND.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = given_flags(options)
     calibrations = _calibrate(_read(logs), _subjects(spec, engine, given))
     if as_json:
         echo(json.dumps(calibration_document(calibrations), indent=2))

@@ -21,7 +21,7 @@ from generator.capacity_view import (
     requests_notes,
     requests_table,
 )
-from generator.cli.engine_flags import engine_flags
+from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
 from generator.cli.output import echo, paragraph, table
 from generator.comparison import compare_variants
@@ -111,7 +111,7 @@ def capacity(
     if compare and (requests or request_tokens):
         raise click.UsageError("--compare takes requests of the workload: ask for others apart")
     question = RequestQuestion(requests=requests, request_tokens=request_tokens)
-    given = {name: value for name, value in flags.items() if value is not None}
+    given = given_flags(flags)
     if spec is not None:
         if model or gpu or layout or given:
             raise click.UsageError("SPEC says everything itself: leave the other options out")

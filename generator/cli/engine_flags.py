@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -31,3 +31,14 @@ def engine_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def given_flags(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, a switch turned off as the engine's own ``no_`` flag."""
+    flags: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is False:
+            flags[f"no_{name}"] = True
+        elif value is not None:
+            flags[name] = value
+    return flags

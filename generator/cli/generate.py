@@ -64,7 +64,7 @@ def generate(
         raise AnswerIsNo(
             Problem(
                 source=str(spec),
-                message=f"{_counts(generation)}, as it gives them now",
+                message=f"files differ from what the spec gives: {_counts(generation)}",
                 hint="run pdrecipe generate without --check to write them",
             )
         )
@@ -114,7 +114,8 @@ def _counts(generation: Generation) -> str:
     unchanged = len(generation.files) - len(generation.changed)
     stale = f", {len(generation.stale)} stale" if generation.stale else ""
     return (
-        f"{len(generation.files)} recipes: {new} new, {changed} changed,"
+        f"{len(generation.files)} recipe{'' if len(generation.files) == 1 else 's'}:"
+        f" {new} new, {changed} changed,"
         f" {unchanged} unchanged{stale}"
     )
 

@@ -53,7 +53,7 @@ def _report(error: PdrecipeError, *, as_json: bool) -> None:
             talk(line)
         return
     problems = [
-        {"message": str(problem), "hint": problem.hint, "source": problem.source}
+        {"message": problem.statement, "hint": problem.hint, "source": problem.source}
         | ({"line": problem.line} if problem.line else {})
         for problem in error.problems
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from generator.cli.engine_flags import given_flags
 from generator.cli.output import definitions, echo, paragraph, table
 from generator.engine_options import options_from_flags
 from generator.facts import engine_defaults, gpu
@@ -71,7 +72,7 @@ def model(
     """
     if tp is not None and layout is not None:
         raise click.UsageError("give --tp or --layout, not both")
-    given = {name: value for name, value in flags.items() if value is not None}
+    given = given_flags(flags)
     if mtp:
         given["speculative_config.num_speculative_tokens"] = mtp
     chosen = parse_layout(layout) if layout else ParallelLayout(tensor=tp or 1)

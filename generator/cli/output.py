@@ -8,11 +8,12 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 import click
 
-from generator.errors import PdrecipeError
+from generator.errors import InvalidInput, PdrecipeError, Problem
 
 _PROGRESS_AFTER_S = 1.0
 _LEAST_WIDTH = 3
@@ -20,8 +21,22 @@ _PAGE_WIDTH = 100
 
 
 def echo(text: str = "") -> None:
-    """A line of the answer, on stdout; styles are dropped where NO_COLOR or a pipe says so."""
-    click.echo(text, color=_colour(sys.stdout))
+    """A line of the answer, on stdout; styles are dropped where NO_COLOR or a pipe says so.
+
+    Raises InvalidInput where stdout takes no more, as on a full disk. A closed pipe is click's.
+    """
+    if sys.stdout is None:  # closed by the shell: nobody asked for the answer
+        return
+    try:
+        click.echo(text, color=_colour(sys.stdout))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is buffered would fail again, and as a traceback, when Python closes the stream.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - lives on
+        raise InvalidInput(
+            Problem(message=f"the answer cannot be written: {(error.strerror or '').lower()}")
+        ) from None
 
 
 def paragraph(text: str) -> None:
