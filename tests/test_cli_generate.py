@@ -44,7 +44,8 @@ def stdout(*arguments: str, exit_code: int = 0) -> list[str]:
 def counts(new: int = 0, changed: int = 0, unchanged: int = 0, stale: int = 0) -> str:
     more = f", {stale} stale" if stale else ""
     total = new + changed + unchanged
-    return f"{total} recipe{'' if total == 1 else 's'}: {new} new, {changed} changed, {unchanged} unchanged{more}"
+    noun = "recipe" if total == 1 else "recipes"
+    return f"{total} {noun}: {new} new, {changed} changed, {unchanged} unchanged{more}"
 
 
 def file_states() -> dict[Path, tuple[int, bytes]]:
