@@ -194,10 +194,6 @@ class ModelArchitecture:
         return sum(isinstance(layer.mixer, RecurrentMixer) for layer in self.layers)
 
     @property
-    def draft_attention_layers(self) -> int:
-        return sum(isinstance(layer.mixer, FullAttention) for layer in self.draft_layers)
-
-    @property
     def is_hybrid(self) -> bool:
         return self.recurrent is not None
 

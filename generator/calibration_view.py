@@ -10,6 +10,7 @@ from generator.startup_log import Reading
 from generator.units import format_count, gib
 
 NOT_FOUND = "NOT FOUND"
+_ABSENT = "-"
 
 _READINGS = {
     "weights_bytes": "weights",
@@ -45,13 +46,14 @@ _RARE_READINGS = {
     "refused_tokens": "max-model-len refused",
     "longest_request_tokens": "longest request",
 }
+# Short, so that the names of most logs and engines fit beside eight of them.
 _ACCOUNT_COLUMNS = {
     "context": "cuda_context",
     "non-torch": "non_torch",
     "weights": "weights",
-    "activation": "peak_activation",
+    "peak": "peak_activation",
     "graphs": "graph_reserved",
-    "KV cache": "kv_cache",
+    "KV": "kv_cache",
     "used": "graph_used",
 }
 
@@ -74,22 +76,22 @@ def memory_table(calibrations: Sequence[Calibration]) -> Table | None:
     rows = [
         [
             _label(item),
-            *(_gib(getattr(item.account, name)) for name in _ACCOUNT_COLUMNS.values()),
+            *(_cell(getattr(item.account, name)) for name in _ACCOUNT_COLUMNS.values()),
             _graphs(item),
         ]
         for item in calibrations
         if item.account is not None
     ]
-    return (["log", *_ACCOUNT_COLUMNS, "count"], rows) if rows else None
+    return (["log", *_ACCOUNT_COLUMNS, "n"], rows) if rows else None
 
 
 def memory_notes(calibrations: Sequence[Calibration]) -> Iterator[str]:
     """What the columns mean, and each log's budget with the lines it comes from."""
     yield (
-        "GiB of the GPU with the least KV cache. Context: total less free memory. Non-torch:"
-        " consumed memory less weights, or as printed. Activation: the printed peak, less the"
-        " graphs where they are in it. Graphs: what the engine reserved; used: what they took;"
-        " count: how many."
+        f"GiB of the GPU with the least KV cache; -: {NOT_FOUND}. Context: total less free memory."
+        " Non-torch: consumed memory less weights, or as printed. Peak: the printed activation"
+        " peak, less the graphs where they are in it. Graphs: what the engine reserved; used: what"
+        " they took; n: how many. KV: the KV cache."
     )
     for item in calibrations:
         account = item.account
@@ -114,8 +116,9 @@ def _label(calibration: Calibration) -> str:
     return calibration.subject.engine.name if calibration.subject else calibration.log.source
 
 
-def _gib(figure: Figure | None) -> str:
-    return NOT_FOUND if figure is None else f"{gib(figure.size_bytes):.2f}"
+def _cell(figure: Figure | None) -> str:
+    """GiB, or the sign for NOT FOUND: that in words would not leave the names room on a page."""
+    return _ABSENT if figure is None else f"{gib(figure.size_bytes):.2f}"
 
 
 def _graphs(calibration: Calibration) -> str:
@@ -123,7 +126,7 @@ def _graphs(calibration: Calibration) -> str:
     if not logged:
         readings = calibration.log.readings("graph_groups")
         logged = [sum(group.graphs for group in reading.value) for _, reading in readings[:1]]
-    return NOT_FOUND if not logged or logged[0] is None else str(logged[0])
+    return _ABSENT if not logged or logged[0] is None else str(logged[0])
 
 
 def heading(calibration: Calibration) -> str:

@@ -150,6 +150,8 @@ def deployment_notices(
     for problem in deployment.warnings:
         yield f"{problem.message} ({problem.hint})"
     for engine in (deployment.prefill, deployment.decode):
+        if engine.options.unmodelled_flags:
+            yield f"{engine.role}: {unmodelled_text(engine.options.unmodelled_flags)}"
         context = capacities[engine.name].setting.architecture.max_position_embeddings
         if engine.resolved.max_model_len > context:
             yield (
@@ -175,6 +177,14 @@ def deployment_notices(
             f" {float(decode.at_workload.per_rank):,.2f} requests of {decode.at_workload.tokens}"
             f" tokens = {float(held):,.1f} (KV cache {decode.memory.kv_cache.basis})"
         )
+
+
+def unmodelled_text(flags: tuple[str, ...]) -> str:
+    """Why capacity figures are not the engine's where these flags are given."""
+    return (
+        f"{', '.join(flags)} {'changes' if len(flags) == 1 else 'change'} what an engine holds and"
+        f" {'is' if len(flags) == 1 else 'are'} not modelled: capacity is computed without"
+    )
 
 
 def _require_one_request(capacity: EngineCapacity) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from generator.capacity import EngineCapacity, RequestCapacity
-from generator.engine_memory import Basis, EngineMemory, MemoryItem
+from generator.capacity import EngineCapacity, RequestCapacity, unmodelled_text
+from generator.engine_memory import Basis, EngineMemory, MemoryItem, UnusedProfile
 from generator.inverse_capacity import (
     MeanLengthCapacity,
     MemoryForRequests,
@@ -128,6 +128,7 @@ def _memory_document(memory: EngineMemory) -> dict[str, Any]:
         field.name: getattr(memory.terms, field.name) for field in fields(memory.terms)
     }
     terms["kv_cache"] = memory.kv_cache
+    unused = memory.unused_profile
     return {
         **{f"{name}_bytes_per_rank": item.bytes_per_rank for name, item in terms.items()},
         "gpu_memory_utilization": memory.gpu_memory_utilization,
@@ -136,6 +137,7 @@ def _memory_document(memory: EngineMemory) -> dict[str, Any]:
         "uncertainty_bytes": {
             name: item.uncertainty_bytes for name, item in terms.items() if item.uncertainty_bytes
         },
+        **({"unused_profile": asdict(unused)} if unused else {}),
     }
 
 
@@ -201,13 +203,43 @@ def memory_notes(capacities: Sequence[EngineCapacity]) -> Iterator[str]:
     )
     if any(item.engine.options.kv_cache_memory_bytes for item in capacities):
         yield "The KV cache is as given; the other terms do not enter into it."
-    ranges: dict[str, int] = {}
+    yield from _spread_notes(capacities)
+    yield from _unused_profile_notes(capacities)
+
+
+def _spread_notes(capacities: Sequence[EngineCapacity]) -> Iterator[str]:
+    """How far assumed terms may be off: a line for each set of ranges, with the rows it is of.
+
+    The CUDA-graph mode is named beside the rows, for most of the range is the graphs'.
+    """
+    rows: dict[str, list[EngineCapacity]] = {}
     for item in capacities:
-        for label, term in _terms(item.memory).items():
-            ranges[label] = max(ranges.get(label, 0), term.uncertainty_bytes)
-    spread = [f"{label} +-{gib(size):.2f}" for label, size in ranges.items() if size]
-    if spread:
-        yield f"Assumed terms may be off by: {', '.join(spread)}."
+        ranges = [
+            f"{label} +-{gib(term.uncertainty_bytes):.2f}"
+            for label, term in _terms(item.memory).items()
+            if term.uncertainty_bytes
+        ]
+        if ranges:
+            rows.setdefault(", ".join(ranges), []).append(item)
+    for spread, items in rows.items():
+        modes = ", ".join(dict.fromkeys(item.engine.resolved.cudagraph_mode for item in items))
+        labels = ", ".join(map(engine_label, items))
+        whose = f" ({modes}: {labels})" if len(rows) > 1 else ""
+        yield f"Assumed terms may be off by: {spread}{whose}."
+
+
+def _unused_profile_notes(capacities: Sequence[EngineCapacity]) -> Iterator[str]:
+    """Measured start-ups of other weights, each with the rows it would have been of."""
+    rows: dict[UnusedProfile, list[str]] = {}
+    for item in capacities:
+        if item.memory.unused_profile is not None:
+            rows.setdefault(item.memory.unused_profile, []).append(engine_label(item))
+    for profile, labels in rows.items():
+        yield (
+            f"{', '.join(labels)}: measured profile '{profile.name}' not used: its weights"
+            f" {format_gib(profile.weights_bytes_per_rank)}, computed"
+            f" {format_gib(profile.computed_weights_bytes_per_rank)}."
+        )
 
 
 def kv_cache_notes() -> Iterator[str]:
@@ -286,3 +318,12 @@ def capacity_notes(capacities: Sequence[EngineCapacity]) -> Iterator[str]:
                 f"{engine_label(item)}: left to the engine, which takes {', '.join(chosen)},"
                 f" graphs up to {max(resolved.graphs.capture_sizes, default=0)} tokens"
             )
+    for item in capacities:
+        if flags := item.engine.options.unmodelled_flags:
+            yield f"{engine_label(item)}: {unmodelled_text(flags)}"
+    yield from dict.fromkeys(
+        f"Rules of vLLM {defaults.resolved_version}, the newest whose source was read that is not"
+        f" above {defaults.version}."
+        for defaults in (item.setting.defaults for item in capacities)
+        if defaults.version and not defaults.is_exact_version
+    )

@@ -10,12 +10,13 @@ from generator.architecture import ModelArchitecture
 from generator.engine_options import EngineOptions, options_from_flags
 from generator.engine_plan import Engine, check_request_fits, plan_engine
 from generator.errors import InvalidInput, Problem
-from generator.facts import EngineDefaults
+from generator.facts import EngineDefaults, PdBlockRule
 from generator.pairing import (
     PairingProblem,
     agree_on_block_tokens,
     pairing_problems,
     require_pairing,
+    transfer_problems,
 )
 from generator.placement import check_nodes, nodes_for_pool
 from generator.recipe import Recipe
@@ -131,9 +132,16 @@ class _DeploymentDerivation:
         written = self._of_roles(self._role_flags)
         options = self._of_roles(lambda role: self._options(written[role]))
         problems = list(pairing_problems(self._architecture, options["prefill"], options["decode"]))
+        for role in _ROLES:
+            environment = spec.engine.environment[role]
+            problems += transfer_problems(
+                self._architecture, role, written[role].flags, environment
+            )
         require_pairing(problems)
         engines = self._of_roles(lambda role: self._engine(role, options[role]))
-        forced = agree_on_block_tokens(engines["prefill"].kv_cache, engines["decode"].kv_cache)
+        forced = agree_on_block_tokens(
+            engines["prefill"].kv_cache, engines["decode"].kv_cache, self._block_rule()
+        )
         if forced is not None:
             how = (
                 f"max(prefill {engines['prefill'].kv_cache.block_tokens},"
@@ -162,6 +170,15 @@ class _DeploymentDerivation:
             decode=engines["decode"],
             warnings=tuple(problem for problem in problems if not problem.is_fatal),
         )
+
+    def _block_rule(self) -> PdBlockRule:
+        """How this release compares the blocks of two roles."""
+        rule = (
+            self._defaults.pd_block_rule_of_hybrids
+            if self._architecture.is_hybrid
+            else self._defaults.pd_block_rule_of_attention_only
+        )
+        return rule.value
 
     def _of_roles(self, step: Callable[[str], T]) -> dict[str, T]:
         """A step's result for both roles; raises InvalidInput with both roles' problems placed."""

@@ -54,16 +54,27 @@ class StartupTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedProfile:
+    """A measured start-up of an engine's settings that is not of its weights, so not of it."""
+
+    name: str
+    weights_bytes_per_rank: int
+    computed_weights_bytes_per_rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineMemory:
     """Where the memory of one GPU goes when an engine starts (vLLM 0.26 and later).
 
     The CUDA context is listed but not subtracted: it predates the engine's baseline and sits in
-    the share that ``gpu_memory_utilization`` leaves alone.
+    the share that ``gpu_memory_utilization`` leaves alone. ``unused_profile`` is what was measured
+    under the same settings but with other weights, where that is why terms are assumed.
     """
 
     terms: StartupTerms
     gpu_memory_utilization: float
     kv_cache: MemoryItem
+    unused_profile: UnusedProfile | None = None
 
     @property
     def requested_bytes_per_rank(self) -> int:

@@ -10,12 +10,29 @@ from typing import Any
 from generator.errors import InvalidInput, Problem
 from generator.parallel import ParallelLayout
 
+_UNMODELLED_FLAGS = (
+    "cpu-offload-gb",
+    "cudagraph-capture-sizes",
+    "compilation-config.cudagraph-capture-sizes",
+    "dtype",
+    "enable-dbo",
+    "enable-eplb",
+    "enable-lora",
+    "hf-overrides",
+    "kv-cache-dtype-skip-layers",
+    "kv-offloading-size",
+    "num-gpu-blocks-override",
+    "prefill-context-parallel-size",
+    "quantization",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
     """What an engine was told; None means the engine's default applies.
 
-    Names are those of ``vllm serve``. ``kv_cache_memory_bytes`` is per GPU and replaces the
+    Names are those of ``vllm serve``. ``unmodelled_flags`` are those that make capacity figures
+    other than the engine's. ``kv_cache_memory_bytes`` is per GPU and replaces the
     engine's own memory account.
     """
 
@@ -24,6 +41,8 @@ class EngineOptions:
     kv_cache_dtype: str = "auto"
     mamba_ssm_cache_dtype: str = "auto"
     mamba_cache_dtype: str = "auto"
+    mamba_cache_mode: str = "none"
+    mamba_block_size: int | None = None
     enable_prefix_caching: bool | None = None
     block_size: int | None = None
     max_model_len: int | None = None
@@ -37,13 +56,15 @@ class EngineOptions:
     all2all_backend: str | None = None
     attention_backend: str | None = None
     hybrid_kv_cache_manager_disabled: bool = False
+    unmodelled_flags: tuple[str, ...] = ()
 
 
 def options_from_flags(flags: Mapping[str, Any]) -> EngineOptions:
     """Options from engine flags in either spelling (``max-num-seqs`` or ``max_num_seqs``).
 
-    Nested settings are understood as dotted keys, mappings or JSON text. Flags that do not bear on
-    memory are ignored. Raises InvalidInput with every flag whose value cannot be read.
+    Nested settings are understood as dotted keys, mappings or JSON text. Flags that move memory,
+    blocks or graphs in ways that are not modelled are named in ``unmodelled_flags``; the others do
+    not bear on them. Raises InvalidInput with every flag whose value cannot be read.
     """
     return _FlagReader(flags).read()
 
@@ -66,6 +87,8 @@ class _FlagReader:
             kv_cache_dtype=self._word("kv-cache-dtype") or "auto",
             mamba_ssm_cache_dtype=self._word("mamba-ssm-cache-dtype") or "auto",
             mamba_cache_dtype=self._word("mamba-cache-dtype") or "auto",
+            mamba_cache_mode=self._word("mamba-cache-mode") or "none",
+            mamba_block_size=self._whole("mamba-block-size"),
             enable_prefix_caching=self._switch("enable-prefix-caching"),
             block_size=self._whole("block-size"),
             max_model_len=self._whole("max-model-len"),
@@ -80,10 +103,23 @@ class _FlagReader:
             attention_backend=self._word("attention-backend"),
             hybrid_kv_cache_manager_disabled=self._switch("disable-hybrid-kv-cache-manager")
             or False,
+            unmodelled_flags=self._unmodelled(),
         )
         if self._problems:
             raise InvalidInput(self._problems)
         return options
+
+    def _unmodelled(self) -> tuple[str, ...]:
+        """Flags, or the mappings they open, whose effect on memory no figure here contains."""
+        return tuple(
+            flag
+            for flag in _UNMODELLED_FLAGS
+            if any(
+                given == flag or given.startswith(f"{flag}.")
+                for given, value in self._flags.items()
+                if value is not None and value is not False
+            )
+        )
 
     def _graph_mode(self) -> str | None:
         if self._switch("enforce-eager"):

@@ -78,6 +78,8 @@ def _named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:
             return None
 
     engine = spec.engine
+    if spec.cluster.gpu in gpu_names():
+        problems += _domain_problems(spec, gpu(spec.cluster.gpu))
     architecture = found(("model", "config"), lambda: load_architecture(spec.model_config))
     accelerator = found(("cluster", "gpu"), lambda: gpu(spec.cluster.gpu))
     # Whether a version is known does not depend on the GPU: any serves beside an unknown one.
@@ -85,9 +87,23 @@ def _named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:
     defaults = found(
         ("engine", "version"), lambda: engine_defaults(engine.type, engine.version, beside)
     )
-    if architecture is None or accelerator is None or defaults is None:
+    if problems or architecture is None or accelerator is None or defaults is None:
         raise InvalidInput(problems)
     return architecture, accelerator, defaults
+
+
+def _domain_problems(spec: Spec, accelerator: Gpu) -> list[Problem]:
+    """A cluster larger than one NVLink domain, where nodes have one at all."""
+    domain, nodes = accelerator.nodes_per_nvlink_domain, spec.cluster.nodes
+    if domain == 1 or nodes <= domain:
+        return []
+    return [
+        spec.document.problem(
+            ("cluster", "nodes"),
+            f"{nodes} nodes are more than the {domain} of one NVLink domain of {accelerator.name}",
+            f"a deployment stays inside one domain: write at most {domain}",
+        )
+    ]
 
 
 def _with_place(spec: Spec, path: FieldPath, problem: Problem) -> Problem:

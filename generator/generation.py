@@ -10,14 +10,19 @@ from generator import __version__
 from generator.capacity import deployment_notices
 from generator.derivation import Deployment, Probe
 from generator.drift import FileDrift, find_drift, stale_files
+from generator.engine_plan import Engine
 from generator.errors import InvalidInput, Problem
 from generator.estimation import Estimate, estimate_spec
 from generator.facts import MeasuredProfile
 from generator.files import write_text_atomically
+from generator.inverse_capacity import StartupFault, startup_fault
 from generator.recipe import Dialect
 from generator.rendering import render_recipe
-from generator.spec import DeploymentSpec, ProbeSpec, Spec
+from generator.spec import DeploymentSpec, FieldPath, ProbeSpec, Spec
 from generator.wording import dotted_path
+
+_SEQUENCES = "max-num-seqs"
+_ROLES = {"agg": "probe", "prefill": "prefill", "decode": "decode"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,7 @@ def plan_generation(
     """
     estimate = estimate_spec(spec_path, profiles)
     spec = estimate.spec
+    _require_start_up(estimate)
     folder = _output_folder(spec, dialect, out)
     header = _header_lines(spec, dialect)
     rendered: dict[Path, str] = {}
@@ -100,12 +106,62 @@ def write_generation(generation: Generation) -> None:
         write_text_atomically(drift.path, drift.after)
 
 
+def _startup_faults(
+    estimate: Estimate,
+) -> Iterator[tuple[Deployment | Probe, Engine, StartupFault]]:
+    """Every engine with more sequences than its KV cache lets it start with, and its recipe."""
+    derivation = estimate.derivation
+    engines: list[tuple[Deployment | Probe, Engine]] = [
+        *(
+            (each, engine)
+            for each in derivation.deployments
+            for engine in (each.prefill, each.decode)
+        ),
+        *((probe, probe.engine) for probe in derivation.probes),
+    ]
+    for item, engine in engines:
+        fault = startup_fault(estimate.capacities[engine.name])
+        if fault is not None:
+            yield item, engine, fault
+
+
+def _require_start_up(estimate: Estimate) -> None:
+    """Raise InvalidInput, where the spec says how many sequences, for what surely cannot start."""
+    problems = [
+        estimate.spec.document.problem(
+            _place_of_sequences(estimate.spec, item, engine), fault.message, fault.hint
+        )
+        for item, engine, fault in _startup_faults(estimate)
+        if fault.is_certain
+    ]
+    if problems:
+        raise InvalidInput(sorted(dict.fromkeys(problems), key=lambda problem: problem.line))
+
+
+def _place_of_sequences(spec: Spec, item: Deployment | Probe, engine: Engine) -> FieldPath:
+    """The flag or rule of an engine's max-num-seqs, else where the spec describes the engine."""
+    if isinstance(item, Probe):
+        return spec.place_of_flag(_SEQUENCES, "decode", ()) or item.spec.path
+    group = item.spec.path[:2]
+    return spec.place_of_flag(_SEQUENCES, engine.role, group) or item.spec.place_of(engine.role)
+
+
 def _notices(estimate: Estimate) -> dict[str, tuple[str, ...]]:
     """Each warning once, with the files of the recipes it holds for."""
+    said = [
+        *(
+            (notice, deployment.spec.file)
+            for deployment in estimate.derivation.deployments
+            for notice in deployment_notices(deployment, estimate.capacities)
+        ),
+        *(
+            (f"{_ROLES[engine.role]}: {fault.message}", item.spec.file)
+            for item, engine, fault in _startup_faults(estimate)
+        ),
+    ]
     files: dict[str, tuple[str, ...]] = {}
-    for deployment in estimate.derivation.deployments:
-        for notice in deployment_notices(deployment, estimate.capacities):
-            files[notice] = (*files.get(notice, ()), deployment.spec.file)
+    for notice, file in said:
+        files[notice] = (*files.get(notice, ()), file)
     return files
 
 

@@ -9,7 +9,7 @@ from generator.capacity import EngineCapacity
 from generator.engine_memory import Basis, MemoryItem, utilization_for
 from generator.errors import InvalidInput, Problem
 from generator.mean_length import LengthRange
-from generator.units import ceil_div
+from generator.units import ceil_div, format_gib
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,37 @@ class StartupLimits:
     model_context_tokens: int
     highest_max_num_seqs: int | None
     full_length_requests_per_rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartupFault:
+    """More sequences than the KV cache has blocks for, where FULL graphs are captured.
+
+    Only a KV cache that is given, or follows from measured terms, makes it certain.
+    """
+
+    max_num_seqs: int
+    highest_max_num_seqs: int
+    kv_cache: MemoryItem
+
+    @property
+    def is_certain(self) -> bool:
+        return self.kv_cache.basis is not Basis.ASSUMED
+
+    @property
+    def message(self) -> str:
+        known = f"KV cache {self.kv_cache.basis}"
+        if not self.is_certain:
+            known += f" +-{format_gib(self.kv_cache.uncertainty_bytes)}"
+        verb = "does" if self.is_certain else "may"
+        return (
+            f"vLLM {verb} not start with max-num-seqs {self.max_num_seqs}, above the"
+            f" {self.highest_max_num_seqs} blocks there are ({known})"
+        )
+
+    @property
+    def hint(self) -> str:
+        return f"set max-num-seqs to at most {self.highest_max_num_seqs}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +138,17 @@ def startup_limits(capacity: EngineCapacity) -> StartupLimits:
             kv_cache.highest_max_num_seqs(budget, resolved.max_model_len) if captures else None
         ),
         full_length_requests_per_rank=int(capacity.at_max_model_len.per_rank),
+    )
+
+
+def startup_fault(capacity: EngineCapacity) -> StartupFault | None:
+    """Why the engine does not start with its max-num-seqs; None where it does."""
+    ceiling = startup_limits(capacity).highest_max_num_seqs
+    slots = capacity.engine.resolved.max_num_seqs
+    if ceiling is None or slots <= ceiling:
+        return None
+    return StartupFault(
+        max_num_seqs=slots, highest_max_num_seqs=ceiling, kv_cache=capacity.memory.kv_cache
     )
 
 

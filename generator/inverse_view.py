@@ -11,6 +11,7 @@ from generator.inverse_capacity import (
     RequestQuestion,
     mean_length_capacity,
     memory_for_requests,
+    startup_fault,
     startup_limits,
 )
 from generator.units import format_count, gib
@@ -62,15 +63,9 @@ def memory_for_requests_notes(
         " where the KV cache is set in bytes."
     )
     for item in capacities:
-        starts, slots = (
-            startup_limits(item).highest_max_num_seqs,
-            item.engine.resolved.max_num_seqs,
-        )
-        if starts is not None and slots > starts:
-            yield (
-                f"{engine_label(item)}: vLLM does not start with max-num-seqs {slots}, above the"
-                f" {starts} blocks of the KV cache ({item.memory.kv_cache.basis})"
-            )
+        fault = startup_fault(item)
+        if fault is not None:
+            yield f"{engine_label(item)}: {fault.message}"
 
 
 def _asked(question: RequestQuestion) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from generator.architecture import ModelArchitecture
 from generator.engine_memory import (
     Basis,
     EngineMemory,
     MemoryItem,
     StartupTerms,
+    UnusedProfile,
     account_engine_memory,
 )
 from generator.engine_options import EngineOptions
@@ -26,6 +30,10 @@ from generator.facts import (
 from generator.resolution import ResolvedEngine, uses_sequence_parallel_moe
 from generator.weights import weight_footprint
 
+# Settings outside a profile's key (an all-to-all backend, what a checkpoint leaves unquantised)
+# show in the weights. The published start-ups are within 0.06 % of what is computed for them.
+_SAME_WEIGHTS = 0.005
+
 
 def engine_memory(
     architecture: ModelArchitecture,
@@ -39,17 +47,46 @@ def engine_memory(
 
     Every term comes from the measured profile of exactly this start-up where there is one, in
     ``profiles`` or else in the package. Without it weights are computed and the rest is assumed,
-    with the uncertainty the facts state. Raises NothingFits where no KV cache is left.
+    with the uncertainty the facts state; ``unused_profile`` then names one whose settings match
+    but not its weights. Raises NothingFits where no KV cache is left.
     """
     key = profile_key(architecture, gpu, options, resolved, defaults)
-    profile = find_profile(key, (*profiles, *measured_profiles()))
+    weights = computed_weights(architecture, options, defaults)
+    candidates = (*profiles, *measured_profiles())
+    profile = usable_profile(key, weights, candidates)
     terms = (
         _measured_terms(profile)
         if profile is not None
         else estimated_terms(architecture, gpu, options, resolved, defaults)
     )
-    return account_engine_memory(
+    memory = account_engine_memory(
         terms, resolved.gpu_memory_utilization, options.kv_cache_memory_bytes
+    )
+    other = find_profile(key, candidates) if profile is None else None
+    return memory if other is None else replace(memory, unused_profile=_unused(other, weights))
+
+
+def usable_profile(
+    key: ProfileKey, weights: MemoryItem, profiles: Iterable[MeasuredProfile] | None = None
+) -> MeasuredProfile | None:
+    """The first measured start-up of these settings and, within 0.5 %, of these weights.
+
+    In the package's own unless others are given; ``weights`` are what is computed for the engine.
+    """
+    candidates = measured_profiles() if profiles is None else profiles
+    return find_profile(key, (each for each in candidates if _has_weights(each, weights)))
+
+
+def _has_weights(profile: MeasuredProfile, weights: MemoryItem) -> bool:
+    difference = abs(profile.weights_bytes_per_rank - weights.bytes_per_rank)
+    return difference <= _SAME_WEIGHTS * weights.bytes_per_rank
+
+
+def _unused(profile: MeasuredProfile, weights: MemoryItem) -> UnusedProfile:
+    return UnusedProfile(
+        name=profile.name,
+        weights_bytes_per_rank=profile.weights_bytes_per_rank,
+        computed_weights_bytes_per_rank=weights.bytes_per_rank,
     )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.architecture import ModelArchitecture
 from generator.engine_options import EngineOptions
 from generator.errors import InvalidInput, Problem
+from generator.facts import PdBlockRule
 from generator.kv_cache import KvCacheLayout
+
+_CONV_STATE_LAYOUT = "VLLM_SSM_CONV_STATE_LAYOUT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +84,53 @@ def _speculation(
     )
 
 
-def agree_on_block_tokens(prefill: KvCacheLayout, decode: KvCacheLayout) -> int | None:
-    """The block size to force on both roles, None where they already agree.
+def transfer_problems(
+    architecture: ModelArchitecture,
+    role: str,
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str],
+) -> Iterator[PairingProblem]:
+    """What a role lacks to hand over KV cache, where its flags say that it does."""
+    transfer = flags.get("kv-transfer-config")
+    if transfer is None:
+        return
+    if '"kv_load_failure_policy": "fail"' not in str(transfer):
+        yield PairingProblem(
+            message=f"{role}: kv-transfer-config does not say kv_load_failure_policy: fail",
+            hint="without it a failed transfer is recomputed on the decode GPUs",
+            is_fatal=False,
+        )
+    if not architecture.is_hybrid:
+        return
+    layout = environment.get(_CONV_STATE_LAYOUT)
+    if layout != "DS":
+        yield PairingProblem(
+            message=(
+                f"{role}: KV transfer of a hybrid model needs {_CONV_STATE_LAYOUT}=DS,"
+                f" {'which is not set' if layout is None else f'not {layout}'}"
+            ),
+            hint=f"add {_CONV_STATE_LAYOUT}: DS to engine.environment",
+        )
+    if not flags.get("no-disable-hybrid-kv-cache-manager"):
+        yield PairingProblem(
+            message=f"{role}: a KV connector turns the hybrid KV cache manager off by default",
+            hint="write no-disable-hybrid-kv-cache-manager: true",
+            is_fatal=False,
+        )
+
+
+def agree_on_block_tokens(
+    prefill: KvCacheLayout, decode: KvCacheLayout, rule: PdBlockRule
+) -> int | None:
+    """The block size to force on both roles, None where the engine pairs them as they are.
 
     The larger of the two is valid for both where it is a multiple of 16 tokens and holds both
     states, which the larger always does: it is aligned for its own role and exceeds the other's.
     """
     if prefill.block_tokens == decode.block_tokens:
+        return None
+    is_multiple = decode.block_tokens % prefill.block_tokens == 0
+    if rule is PdBlockRule.DECODE_MULTIPLE_OF_PREFILL and is_multiple:
         return None
     return max(prefill.block_tokens, decode.block_tokens)
 

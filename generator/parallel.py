@@ -10,6 +10,7 @@ from generator.wording import shown
 
 _ATOM = re.compile(r"(TEP|DEP|TP|PP|DP|DCP)([0-9]{1,6})(?![0-9])")
 _POOL = re.compile(r"(?:(?P<workers>[0-9]{1,6})X)?(?P<layout>.+)", re.DOTALL)
+_POOL_PREFIX = re.compile(r"\d+X")
 _EXAMPLES = "write it like TEP8, DEP16, TP2DP4+EP, TP1PP6+EP or 2xTP2DP4+EP"
 
 
@@ -89,6 +90,8 @@ class WorkerPool:
 def parse_layout(text: str) -> ParallelLayout:
     """One layout without a worker count; raises InvalidInput with the part that is wrong."""
     upper = text.strip().upper()
+    if _POOL_PREFIX.match(upper):
+        raise _invalid(text, "it is one worker's layout and takes no worker count")
     body, plus, suffix = upper.partition("+")
     if plus and suffix != "EP":
         raise _invalid(text, f"only +EP may follow the sizes, not {shown(plus + suffix)}")

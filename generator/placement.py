@@ -64,6 +64,6 @@ def check_nodes(role_nodes: dict[str, Derived], cluster: Cluster) -> None:
                     f"needs {parts} = {total} nodes ({gpus} GPUs), but the cluster has"
                     f" {cluster.nodes} nodes ({limit} GPUs) in one NVLink domain"
                 ),
-                hint="use fewer or smaller workers, or raise cluster.nodes if the rack has more",
+                hint="use fewer or smaller workers",
             )
         )

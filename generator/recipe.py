@@ -64,8 +64,3 @@ class Recipe:
             if role.name == name:
                 return role
         raise KeyError(name)
-
-    @property
-    def gpus_by_role(self) -> dict[str, int]:
-        """GPUs that work, by role."""
-        return {role.name: role.workers * role.gpus for role in self.roles}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from generator.architecture import ModelArchitecture, MultiHeadLatentAttention
+from generator.block_size import RecurrentCacheMode
 from generator.cuda_graphs import CudaGraphMode, CudaGraphPlan, plan_cuda_graphs
 from generator.engine_options import EngineOptions
 from generator.errors import InvalidInput, Problem
@@ -45,12 +46,27 @@ def kv_cache_options(
         kv_cache_dtype=options.kv_cache_dtype,
         mamba_ssm_cache_dtype=options.mamba_ssm_cache_dtype,
         mamba_cache_dtype=options.mamba_cache_dtype,
+        mamba_cache_mode=_cache_mode(options.mamba_cache_mode),
+        mamba_block_size=options.mamba_block_size,
         num_speculative_tokens=options.num_speculative_tokens,
         prefix_caching=prefix_caching,
         block_size=options.block_size,
         kernel_block_tokens=_kernel_block_tokens(architecture, options, defaults),
         is_hybrid_manager_disabled=options.hybrid_kv_cache_manager_disabled,
     )
+
+
+def _cache_mode(name: str) -> RecurrentCacheMode:
+    try:
+        return RecurrentCacheMode(name.lower())
+    except ValueError:
+        raise InvalidInput(
+            Problem(
+                message=f"mamba-cache-mode '{name}' is not known",
+                hint=f"one of {', '.join(RecurrentCacheMode)}",
+                path="mamba-cache-mode",
+            )
+        ) from None
 
 
 def _kernel_block_tokens(

@@ -6,6 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 
 from generator.documents import Document
 from generator.errors import Problem
+from generator.facts.vllm_flags import (
+    in_words,
+    is_unknown,
+    known_release,
+    nearest_flag,
+    nearest_releases,
+)
 from generator.spec import FieldPath
 
 ARGUMENT_SECTIONS = ("args", "prefill_args", "decode_args")
@@ -36,12 +43,16 @@ _OWNED_BY_SRTCTL = (
 
 
 def flag_problems(
-    document: Document, sections: Mapping[FieldPath, Collection[str]]
+    document: Document, sections: Mapping[FieldPath, Collection[str]], engine_version: str | None
 ) -> Iterator[Problem]:
-    """What is wrong with the flags of a spec's sections, such as ``("sizing", "decode")``."""
+    """What is wrong with the flags of a spec's sections, such as ``("sizing", "decode")``.
+
+    ``engine_version`` is None where the spec has no usable one: then flags of any release do.
+    """
     for path, flags in sections.items():
         for flag in flags:
             yield from _owner_problems(document, (*path, flag), flag)
+            yield from _unknown_problems(document, (*path, flag), flag, engine_version)
     yield from dict.fromkeys(_repetitions(document, sections))
 
 
@@ -53,6 +64,25 @@ def _owner_problems(document: Document, path: FieldPath, flag: str) -> Iterator[
     elif spelled in _OWNED_BY_SRTCTL:
         message = f"'{flag}' is set by srtctl for every worker"
         yield document.problem(path, message, "remove it")
+
+
+def _unknown_problems(
+    document: Document, path: FieldPath, flag: str, engine_version: str | None
+) -> Iterator[Problem]:
+    """A flag the release does not have; of a version between releases only an evident slip.
+
+    A flag that neither neighbour of a nightly has may be new in it, unless it is one letter off.
+    """
+    name = flag.replace("_", "-").partition(".")[0]
+    exact = known_release(engine_version)
+    releases = (exact,) if exact else nearest_releases(engine_version)
+    if not is_unknown(name, releases):
+        return
+    nearest = nearest_flag(name, releases)
+    if exact or nearest:
+        hint = f"did you mean '{nearest}'?" if nearest else "remove it, or name another version"
+        message = f"'{flag}' is no flag of vllm serve {in_words(releases)}"
+        yield document.problem(path, message, hint)
 
 
 def _repetitions(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from generator.documents import Document, read_document
+from generator.engine_version import release
 from generator.errors import InvalidInput, Problem
 from generator.parallel import ParallelLayout, WorkerPool, parse_layout, parse_pool
 from generator.placement import Cluster
@@ -57,7 +58,9 @@ class _SpecReader:
         ]
 
     def read(self) -> Spec:
-        self._problems += flag_problems(self._document, self._flag_sections())
+        self._problems += flag_problems(
+            self._document, self._flag_sections(), self._engine_version()
+        )
         deployments = self._deployments()
         self._check_unique(deployments)
         accuracy = self._accuracy(deployments)
@@ -111,6 +114,15 @@ class _SpecReader:
         paths: list[FieldPath] = [("engine", section) for section in ARGUMENT_SECTIONS]
         paths += [(*sizing, role) for sizing in sizings for role in ("prefill", "decode")]
         return {path: list(self._rules_at(path)) for path in paths}
+
+    def _engine_version(self) -> str | None:
+        """The version flags are looked up by; None where the spec has none that is a version."""
+        version = self._rules_at(("engine",)).get("version")
+        try:
+            release(version if isinstance(version, str) else "")
+        except InvalidInput:
+            return None
+        return str(version)
 
     def _list(self, key: str) -> list[Any]:
         value = self._data.get(key, [])

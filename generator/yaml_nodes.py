@@ -137,7 +137,11 @@ class _Composer:
         if odd := _UNUSABLE.search(text):
             message = f"character U+{ord(odd.group()):04X} cannot be used"
             self._refuse(line, message, "remove the escape")
-        if kind in ("str", "!") or not (is_plain or kind):
+        if kind == "!":
+            # libyaml and PyYAML's own parser read ``! 8`` differently.
+            self._refuse_tag("!", line)
+            return Node(line, text)
+        if kind == "str" or not (is_plain or kind):
             return Node(line, text)
         value = self._plain_value(text, line)
         if is_plain:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from generator.calibration import (
-    calibration_of,
-)
+from generator.calibration import calibration_of, subject_of_description
 from generator.units import GIB
 from generator.workload import Workload
-from tests.calibrations import findings_of, log_of, of_run, start_up
+from tests.calibrations import described, findings_of, log_of, of_run, start_up
 from tests.composed_logs import (
     RUN_TERMS,
     block_line,
@@ -126,3 +125,48 @@ class TestFindings:
     )
     def test_states_of_a_log(self, lines: Sequence[str], kind: str, tmp_path: Path) -> None:
         assert kind in findings_of(calibration_of(log_of(tmp_path, *lines), None))
+
+
+class TestMeasuredProfile:
+    @pytest.mark.parametrize("number", RUN_TERMS)
+    def test_each_run_of_the_article_finds_its_own(
+        self, number: int, repository: Path, tmp_path: Path
+    ) -> None:
+        message = findings_of(of_run(repository, tmp_path, number))["measured-profile"]
+        assert message.startswith(f"measured profile 'run {number}' has these settings")
+        assert message.endswith(
+            "weights +0.00, CUDA context +0.00, non-torch +0.00, peak activation +0.00, graphs"
+            " reserved +0.00, KV cache +0.00"
+        )
+
+    def test_how_far_the_log_is_from_it(self, repository: Path, tmp_path: Path) -> None:
+        terms = replace(RUN_TERMS[7], non_torch=2.40, peak_activation=2.23, kv_cache=134.06)
+        message = findings_of(of_run(repository, tmp_path, 7, terms=terms))["measured-profile"]
+        assert message.endswith(
+            "weights +0.00, CUDA context +0.00, non-torch -0.50, peak activation +0.40, graphs"
+            " reserved +0.00, KV cache +0.10"
+        )
+
+    @pytest.mark.parametrize(
+        "flags",
+        [
+            {"max_num_seqs": 529},
+            {"engine_version": "0.26.0"},
+            {"all2all_backend": "flashinfer_nvlink_two_sided"},
+        ],
+        ids=["sequences", "release", "weights"],
+    )
+    def test_none_for_another_engine(
+        self, flags: dict[str, Any], repository: Path, tmp_path: Path
+    ) -> None:
+        found = findings_of(of_run(repository, tmp_path, 7, **flags))
+        assert "measured-profile" not in found
+
+    def test_none_where_settings_are_assumed(self, repository: Path, tmp_path: Path) -> None:
+        """The log says nothing of sequences and batches, so their defaults prove no match."""
+        description = described(repository, "TP4DP4+EP")
+        log = log_of(tmp_path, *start_up(RUN_TERMS[7], is_older=False))
+        calibration = calibration_of(log, subject_of_description(description, log))
+        assert calibration.subject is not None
+        assert "max-num-seqs" in calibration.subject.assumed
+        assert "measured-profile" not in findings_of(calibration)

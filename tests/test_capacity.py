@@ -199,3 +199,14 @@ def test_prefix_caching_costs_a_block_of_each_state_group(repository: Path) -> N
         repository, RUNS[6], enable_prefix_caching=True, max_num_batched_tokens=8192
     )
     assert cached.at_workload.blocks_per_request - plain.at_workload.blocks_per_request == 3
+
+
+def test_cache_mode_reaches_a_mamba_model(repository: Path) -> None:
+    """Nemotron-3 keeps all states under prefix caching, unless align is asked for."""
+    model = repository / "tests/data/hf_configs/nvidia--NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4"
+    flags = {"enable_prefix_caching": True, "max_model_len": REQUEST_TOKENS}
+    every = estimate_engine(model, "gb300", "TEP8", flags, "0.26.0", None)
+    align = {**flags, "mamba_cache_mode": "align"}
+    aligned = estimate_engine(model, "gb300", "TEP8", align, "0.26.0", None)
+    assert (every.engine.kv_cache.mode, aligned.engine.kv_cache.mode) == ("all", "align")
+    assert every.at_workload.blocks_per_request > aligned.at_workload.blocks_per_request

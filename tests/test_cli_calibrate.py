@@ -80,6 +80,44 @@ def test_the_document_is_valid_and_says_the_same(case: str) -> None:
         assert " ".join(finding["message"].split()) in " ".join(text.split())
 
 
+@pytest.mark.parametrize("more", [[], ["--spec", SPEC]], ids=["by itself", "by spec"])
+@pytest.mark.parametrize("log", sorted(LOGS.glob("*.log")), ids=lambda log: log.stem)
+def test_no_line_is_wider_than_the_page(log: Path, more: list[str]) -> None:
+    result = run("calibrate", f"{DATA}/{log.name}", *more)
+    assert (result.exit_code == 0) is (result.stdout != "")
+    assert max(map(len, result.stdout.splitlines()), default=0) <= 100
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_no_line_of_a_described_engine_is_wider_than_the_page(case: str) -> None:
+    assert max(map(len, run(*arguments(case)).stdout.splitlines())) <= 100
+
+
+def test_the_account_of_an_engine_with_a_long_name(tmp_path: Path) -> None:
+    """Run 6 under the deployment that has its engine; the log of the data is of another release."""
+    text = (LOGS / "run6_older_budget.log").read_text("utf-8")
+    log = tmp_path / "run6.log"
+    log.write_text(text.replace("0.26.0", "0.26.1rc1.dev1177+ga9a17e709"), "utf-8")
+    engine = "3xtp2dep4-1xtp4dep4-mtp-cc1024/decode"
+    result = run("calibrate", str(log), "--spec", SPEC, "--engine", engine)
+    assert result.exit_code == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    (row,) = (line for line in result.stdout.splitlines() if line.startswith("| 3xtp2dep4-"))
+    assert [cell.strip() for cell in row.strip("|").split("|")] == [
+        *(
+            "3xtp2dep4-1xtp4dep4-mtp-",
+            "3.13",
+            "2.32",
+            "108.71",
+            "2.24",
+            "7.56",
+            "133.67",
+            "9.90",
+            "85",
+        ),
+    ]
+
+
 def test_the_row_of_the_article() -> None:
     document = json.loads(run(*arguments("run7_four_ranks"), "--json").stdout)
     (log,) = document["logs"]
@@ -100,6 +138,16 @@ def test_the_row_of_the_article() -> None:
         }
     assert log["blocks"][0]["counts"] == [5783]
     assert {request["requests_per_rank"] for request in log["requests"]} == {722.875}
+
+
+@pytest.mark.parametrize("more", [["--spec", SPEC], QWEN38], ids=["by spec", "by flags"])
+def test_the_measured_profile_of_the_engine_is_named(more: list[str]) -> None:
+    text = " ".join(run("calibrate", f"{DATA}/run7_four_ranks.log", *more).stdout.split())
+    assert (
+        "note: measured profile 'run 7' has these settings, and capacity takes its terms for those"
+        " assumed here; log less profile, GiB: weights +0.00, CUDA context +0.00, non-torch +0.00,"
+        " peak activation +0.00, graphs reserved +0.00, KV cache +0.00 note:"
+    ) in text
 
 
 def copied(tmp_path: Path, *names: str) -> list[str]:

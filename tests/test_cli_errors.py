@@ -426,7 +426,11 @@ def test_usage(arguments: list[str], reason: str) -> None:
     [
         (["--model", "nowhere"], 3, "nowhere: there is no such file"),
         (["--gpu", "gb3000"], 3, "GPU 'gb3000' is not known (did you mean 'gb300'?)"),
-        (["--layout", "2xTEP8"], 3, "layout '2xTEP8': cannot read '2XTEP8'"),
+        (
+            ["--layout", "2xTEP8"],
+            3,
+            "layout '2xTEP8': it is one worker's layout and takes no worker count",
+        ),
         (["--layout", "TEP24"], 3, "tensor: 64 attention heads are not divisible by TP 24"),
         (["--engine-version", "new"], 3, "'new' is not an engine version"),
         (["--kv-cache-dtype", "fp9"], 3, "kv-cache-dtype: kv-cache-dtype 'fp9' is not modelled"),

@@ -219,7 +219,7 @@ def test_check_of_the_other_layout() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_more_lines_than_anyone_reads_are_left_out() -> None:
-    flags = ", ".join(f"flag-{number}: {number}" for number in range(300))
+    flags = ", ".join(f"pooler-config.p{number}: {number}" for number in range(300))
     rewrite(("kv-cache-dtype: fp8", f"kv-cache-dtype: fp8, {flags}"))
     run(*GENERATE)
     rewrite()

@@ -84,6 +84,7 @@ def how(deployment: Deployment, flag: str, role: str = "decode") -> str | None:
 def test_flags_in_the_order_people_read_them(qwen38: Deriver) -> None:
     deployment = qwen38.one(
         (FP8, f"{FP8}, kv-transfer-config: {{kv_role: kv_both}}"),
+        ("  type: vllm\n", "  type: vllm\n  environment: {VLLM_SSM_CONV_STATE_LAYOUT: DS}\n"),
         ("prefill: 1xTEP8", "prefill: 1xTP2DP4+EP"),
         (DECODE, f"{DECODE}\n    mtp: 3"),
     )
@@ -143,7 +144,7 @@ def test_layout_flags(layout: str, expected: dict[str, Any], qwen38: Deriver) ->
 )
 def test_value_of_a_flag(written: str, value: Any, qwen38: Deriver) -> None:
     """A mapping becomes one line of JSON; srtctl writes a list's items one after the other."""
-    given = flags(qwen38.one((FP8, f"{FP8}, some-flag: {written}")))["some-flag"]
+    given = flags(qwen38.one((FP8, f"{FP8}, seed: {written}")))["seed"]
     assert given == value
     assert type(given) is type(value)
 

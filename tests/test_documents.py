@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from generator import yaml_nodes
@@ -154,6 +154,10 @@ def assert_each_is_one_line(problems: tuple[Problem, ...]) -> None:
 
 
 @settings(max_examples=500)
+@example("! >")
+@example("! no")
+@example("&a ! no")
+@example('! "no"')
 @given(st.text("abno-:?[]{},'\"#&!|>%@~ \t\n", max_size=24))
 def test_any_text_is_read_as_pyyaml_does_or_refused(text: str) -> None:
     result = read_or_refusals(text)

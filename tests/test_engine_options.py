@@ -88,7 +88,6 @@ def test_layout_of_the_flags_srt_slurm_recipes_carry() -> None:
         {"kv-transfer-config": '{"kv_connector": "NixlConnector"}'},
         {"kv-transfer-config": "{cut off"},
         {"served-model-name": "[x]"},
-        {"cudagraph-capture-sizes": [1, 2, 4]},
         {"compilation-config": '["not a mapping"]'},
         {"compilation-config": {"cudagraph_mode": None}},
         {"": None, "a.b.c": 1},
@@ -147,3 +146,31 @@ def test_all_wrong_flags_at_once() -> None:
         "block-size",
         "max-num-seqs",
     ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"num-gpu-blocks-override": 100}, ("num-gpu-blocks-override",)),
+        ({"cudagraph_capture_sizes": [1, 2]}, ("cudagraph-capture-sizes",)),
+        (
+            {"compilation-config": '{"cudagraph_capture_sizes": [1, 2]}'},
+            ("compilation-config.cudagraph-capture-sizes",),
+        ),
+        (
+            {"hf-overrides": {"num_layers": 2}, "cpu-offload-gb": 50},
+            ("cpu-offload-gb", "hf-overrides"),
+        ),
+        ({"enable-eplb": False}, ()),
+        ({"seed": 1}, ()),
+    ],
+)
+def test_flags_that_are_not_modelled_are_named(
+    flags: dict[str, Any], named: tuple[str, ...]
+) -> None:
+    assert options_from_flags(flags).unmodelled_flags == named
+
+
+def test_cache_mode_and_block_of_recurrent_layers() -> None:
+    options = options_from_flags({"mamba-cache-mode": "align", "mamba_block_size": 4096})
+    assert (options.mamba_cache_mode, options.mamba_block_size) == ("align", 4096)

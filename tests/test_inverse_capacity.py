@@ -30,6 +30,7 @@ from generator.inverse_capacity import (
     RequestQuestion,
     mean_length_capacity,
     memory_for_requests,
+    startup_fault,
     startup_limits,
 )
 from generator.kv_cache import KvCacheOptions, plan_kv_cache
@@ -395,8 +396,42 @@ def test_requests_beyond_max_model_len_end_in_one_line() -> None:
     )
 
 
+# A block of TP8 is 24 pages of 544 KiB: 160 in 2 GiB, 5150 in the 64.13 GiB that estimates leave.
+@pytest.mark.parametrize(
+    ("kv_cache", "slots", "message"),
+    [
+        ("2.00 GiB", 160, None),
+        (
+            "2.00 GiB",
+            161,
+            (
+                "vLLM does not start with max-num-seqs 161, above the 160 blocks there are"
+                " (KV cache measured)"
+            ),
+        ),
+        (None, 5150, None),
+        (
+            None,
+            5151,
+            (
+                "vLLM may not start with max-num-seqs 5151, above the 5150 blocks there are"
+                " (KV cache assumed +-17.27 GiB)"
+            ),
+        ),
+    ],
+    ids=["given, enough", "given, one too few", "assumed, enough", "assumed, one too few"],
+)
+def test_more_sequences_than_blocks(kv_cache: str | None, slots: int, message: str | None) -> None:
+    flags: dict[str, Any] = {"max_num_seqs": slots, "max_num_batched_tokens": 8192}
+    fault = startup_fault(engine("TEP8", 3, kv_cache, **flags))
+    assert (fault.message if fault else None) == message
+    assert fault is None or fault.is_certain is (kv_cache is not None)
+
+
 def test_more_slots_than_blocks_is_said() -> None:
     result = run_1(
         "--kv-cache-gib", "2", "--max-num-seqs", "256", "--max-num-batched-tokens", "2048"
     )
-    assert "vLLM does not start with max-num-seqs 256, above the 160 blocks" in result.stdout
+    assert (
+        "vLLM does not start with max-num-seqs 256, above the 160 blocks there are" in result.stdout
+    )

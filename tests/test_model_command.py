@@ -252,6 +252,31 @@ def test_a_row_that_ends_early_gives_its_reason_the_rest_of_the_line() -> None:
     ]
 
 
+def test_a_table_wider_than_the_page_wraps_its_texts_and_no_figure() -> None:
+    figures = ["123,456,789.00"] * 4
+    rows = [["2xtp2dep4-1xtp4dep4-mtp-cc1024/decode", *figures], ["short", *figures]]
+    lines = table(["engine", "a", "b", "c", "d"], rows).splitlines()
+    assert {len(line) for line in lines} == {100}
+    assert [line.split("|")[1].strip() for line in lines[2:]] == [
+        "2xtp2dep4-1xtp4dep4-mtp-",
+        "cc1024/decode",
+        "short",
+    ]
+    assert lines[2].count("123,456,789.00") == 4
+    assert "123" not in lines[3]
+
+
+def test_a_name_without_a_seam_is_cut() -> None:
+    (_, _, first, second) = table(["name", "a"], [["x" * 150, "1"]]).splitlines()
+    assert (first.count("x"), second.count("x")) == (90, 60)
+    assert len(first) == len(second) == 100
+
+
+def test_a_table_of_figures_alone_stays_wide() -> None:
+    assert "\n" not in table(["a"] * 30, [["12345"] * 30]).splitlines()[2]
+    assert len(table(["a"] * 30, [["12345"] * 30]).splitlines()[2]) > 100
+
+
 def test_definitions_wrap_beside_their_label() -> None:
     text = definitions([("a", "word " * 25), ("label", "short")])
     first, second, last = text.splitlines()

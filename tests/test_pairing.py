@@ -10,6 +10,7 @@ import pytest
 from generator.architecture import ModelArchitecture
 from generator.engine_options import EngineOptions
 from generator.errors import InvalidInput
+from generator.facts import PdBlockRule
 from generator.pairing import (
     PairingProblem,
     agree_on_block_tokens,
@@ -175,15 +176,31 @@ def test_block_size_of_the_published_pairs(
     prefill_tp: int, decode_tp: int, mtp: int, block_tokens: int | None
 ) -> None:
     prefill, decode = (qwen38(tensor=tensor, mtp=mtp) for tensor in (prefill_tp, decode_tp))
-    assert agree_on_block_tokens(prefill, decode) == block_tokens
-    assert agree_on_block_tokens(decode, prefill) == block_tokens
+    equal = PdBlockRule.EQUAL_KERNEL_BLOCKS
+    assert agree_on_block_tokens(prefill, decode, equal) == block_tokens
+    assert agree_on_block_tokens(decode, prefill, equal) == block_tokens
+
+
+@pytest.mark.parametrize(
+    ("prefill_tp", "decode_tp", "block_tokens"), [(8, 4, None), (8, 2, None), (4, 8, 2176)]
+)
+def test_later_releases_take_a_multiple_on_decode(
+    prefill_tp: int, decode_tp: int, block_tokens: int | None
+) -> None:
+    prefill, decode = (qwen38(tensor=tensor, mtp=3) for tensor in (prefill_tp, decode_tp))
+    rule = PdBlockRule.DECODE_MULTIPLE_OF_PREFILL
+    assert agree_on_block_tokens(prefill, decode, rule) == block_tokens
 
 
 @pytest.mark.parametrize("mtp", [0, 1, 3, 5])
 @pytest.mark.parametrize(("one", "other"), [(1, 2), (1, 8), (2, 8), (4, 8), (8, 16)])
 def test_forced_block_size_is_one_that_both_roles_keep(one: int, other: int, mtp: int) -> None:
     """The engine raises a block that does not hold its states; the agreed one it does not."""
-    forced = agree_on_block_tokens(qwen38(tensor=one, mtp=mtp), qwen38(tensor=other, mtp=mtp))
+    forced = agree_on_block_tokens(
+        qwen38(tensor=one, mtp=mtp),
+        qwen38(tensor=other, mtp=mtp),
+        PdBlockRule.EQUAL_KERNEL_BLOCKS,
+    )
     for tensor in (one, other):
         layout = qwen38(tensor=tensor, mtp=mtp, block_size=forced)
         expected = forced or qwen38(tensor=tensor, mtp=mtp).block_tokens

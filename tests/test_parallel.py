@@ -71,7 +71,7 @@ def test_context_ranks_are_tensor_ranks() -> None:
     ("text", "reason"),
     [
         ("", "it is empty"),
-        ("2x", "cannot read '2X'"),
+        ("2x", "it is one worker's layout and takes no worker count"),
         ("TP", "cannot read 'TP'"),
         ("TP8TP4", "TP is given twice"),
         ("TEP8TP2", "TP is given twice"),

@@ -175,7 +175,7 @@ def test_roles_add_to_what_both_share() -> None:
   environment: {A: shared, B: shared}
   prefill_environment: {B: prefill}
   decode_environment: {C: decode}
-  decode_args: {kv-cache-dtype: auto, x: 1}
+  decode_args: {kv-cache-dtype: auto, seed: 1}
 """
     spec = read(("  version: 0.26.0\n", more))
     assert spec.engine.environment == {

@@ -9,6 +9,7 @@ from fractions import Fraction
 from generator.calibration.account import ROUNDING_BYTES, LoggedAccount
 from generator.calibration.blocks import LoggedBlocks, TokensMeaning
 from generator.calibration.comparison import Compared, Unit
+from generator.calibration.measured import ProfileDifferences
 from generator.calibration.subject import Subject
 from generator.startup_log import Reading, StartupLog
 from generator.units import GIB, format_gib, gib
@@ -58,6 +59,7 @@ class Evidence:
     blocks: LoggedBlocks | None
     compared: tuple[Compared, ...]
     subject: Subject | None
+    profile: ProfileDifferences | None
 
 
 def find(evidence: Evidence) -> tuple[Finding, ...]:
@@ -65,6 +67,7 @@ def find(evidence: Evidence) -> tuple[Finding, ...]:
     return (
         *_state_of_the_log(evidence.log),
         *_disagreeing_ranks(evidence.log),
+        *_profile(evidence.profile),
         *_gap(evidence.account),
         *_graph_memory(evidence),
         *_suggestion(evidence),
@@ -136,6 +139,25 @@ def _disagreeing_ranks(log: StartupLog) -> Iterator[Finding]:
 def _printed(name: str, reading: Reading[int] | Reading[float]) -> str:
     value = reading.value
     return format_gib(value) if name.endswith("_bytes") else f"{value:,}"
+
+
+def _profile(profile: ProfileDifferences | None) -> Iterator[Finding]:
+    """The start-up that other commands put in place of the estimates compared here."""
+    if profile is None:
+        return
+    differences = ", ".join(
+        # Adding nothing makes a rounded -0.0 print with a plus.
+        f"{term} {round(gib(size), 2) + 0.0:+.2f}"
+        for term, size in profile.log_less_profile_bytes.items()
+    )
+    yield Finding(
+        kind="measured-profile",
+        message=(
+            f"measured profile '{profile.name}' has these settings, and capacity takes its terms"
+            f" for those assumed here; log less profile, GiB: {differences}"
+        ),
+        is_warning=False,
+    )
 
 
 def _gap(account: LoggedAccount | None) -> Iterator[Finding]:

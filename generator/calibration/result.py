@@ -14,6 +14,7 @@ from generator.calibration.blocks import (
 )
 from generator.calibration.comparison import Compared, compare
 from generator.calibration.findings import Evidence, Finding, find
+from generator.calibration.measured import profile_differences
 from generator.calibration.subject import Subject
 from generator.startup_log import StartupLog
 
@@ -63,7 +64,14 @@ def calibration_of(log: StartupLog, subject: Subject | None) -> Calibration:
         requests=_requests(binding, subject),
         compared=compared,
         findings=find(
-            Evidence(log=log, account=account, blocks=binding, compared=compared, subject=subject)
+            Evidence(
+                log=log,
+                account=account,
+                blocks=binding,
+                compared=compared,
+                subject=subject,
+                profile=profile_differences(subject, account) if subject else None,
+            )
         ),
     )
 

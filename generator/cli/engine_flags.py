@@ -22,6 +22,8 @@ _OPTIONS = (
     click.option("--all2all-backend", help=_FLAG),
     click.option("--attention-backend", help=_FLAG),
     click.option("--enable-prefix-caching/--no-enable-prefix-caching", default=None, help=_FLAG),
+    click.option("--mamba-cache-mode", help=_FLAG),
+    click.option("--mamba-block-size", type=click.IntRange(1), help=_FLAG),
     click.option("--language-model-only", is_flag=True, default=None, help=_FLAG),
 )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import TextIO
 
@@ -18,6 +20,10 @@ from generator.errors import InvalidInput, PdrecipeError, Problem
 _PROGRESS_AFTER_S = 1.0
 _LEAST_WIDTH = 3
 _PAGE_WIDTH = 100
+_LEAST_TEXT_WIDTH = 12
+_FIGURE = re.compile(r"[-+~<]*\d[\d,.]*(?:[ %]|\Z)")  # "83.00 kept", not the name "2xtp4"
+# Where a cell may be cut: behind a space, and inside names behind what joins their parts.
+_BREAKS = re.compile(r"(?<=[ /_-])(?=[^ /_-])")
 
 
 def echo(text: str = "") -> None:
@@ -74,7 +80,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table, its columns aligned: text to the left, figures to the right.
 
     A row of two cells under more headers says why it has no figures: its text takes the rest of
-    the line, wrapped.
+    the line, wrapped. Where the page is too narrow, the widest texts are wrapped; figures never.
     """
     body = [list(row) for row in rows]
     whole = [row for row in body if len(row) == len(headers)]
@@ -82,6 +88,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     widths = [max(_LEAST_WIDTH, *map(len, column)) for column in columns]
     widths[0] = max(_LEAST_WIDTH, len(headers[0]), *(len(row[0]) for row in body))
     is_figure = [_is_figures(column[1:]) for column in columns]
+    narrowest = [
+        width if right else min(width, max(_LEAST_TEXT_WIDTH, len(header)))
+        for header, width, right in zip(headers, widths, is_figure, strict=True)
+    ]
+    widths = _within_page(widths, narrowest)
 
     def line(cells: Sequence[str]) -> str:
         padded = (
@@ -96,8 +107,40 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
     lines = [line(headers), f"| {' | '.join(rule)} |"]
     for row in body:
-        lines += [line(row)] if len(row) == len(headers) else _reason_lines(row, widths)
+        if len(row) == len(headers):
+            lines += map(line, _wrapped(row, widths))
+        else:
+            lines += _reason_lines(row, widths)
     return "\n".join(lines)
+
+
+def _within_page(widths: Sequence[int], narrowest: Sequence[int]) -> list[int]:
+    """Column widths that fit the page, the widest reduced first, none below its narrowest."""
+    fitting = list(widths)
+    excess = sum(fitting) + len(" | ") * (len(fitting) - 1) + len("|  |") - _PAGE_WIDTH
+    for _ in range(excess):
+        wide = [index for index, width in enumerate(fitting) if width > narrowest[index]]
+        if not wide:
+            break
+        fitting[max(wide, key=fitting.__getitem__)] -= 1
+    return fitting
+
+
+def _wrapped(row: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
+    """A row as the lines it takes; a long name breaks after a slash, dash or underscore."""
+    cells = [_cell_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
+    yield from zip_longest(*cells, fillvalue="")
+
+
+def _cell_lines(cell: str, width: int) -> list[str]:
+    lines = [""]
+    for part in _BREAKS.split(cell):
+        if len(lines[-1] + part.rstrip()) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return [line.rstrip() for line in lines]
 
 
 def _reason_lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
@@ -111,7 +154,7 @@ def _reason_lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
 
 def _is_figures(cells: Iterable[str]) -> bool:
     """Whether a column holds figures, so that their last digits should align."""
-    return all(cell.lstrip("-+~<")[:1].isdigit() or cell in ("", "-") for cell in cells)
+    return all(_FIGURE.match(cell) or cell in ("", "-") for cell in cells)
 
 
 def _colour(stream: TextIO | None) -> bool:
