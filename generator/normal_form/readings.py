@@ -56,6 +56,7 @@ def _v1_readings(data: Mapping[str, Any]) -> Readings:
     _read_v1_placement(data, found, "frontend", "dedicated_node", "orchestrator_placement")
     _read_v1_placement(data, found, "benchmark", "client_dedicated_node", "client_placement")
     _read_v1_services(data, found)
+    _read_v1_mooncake(data, found)
     _read_v1_kv_events(data, found)
     if _section(data, "frontend").get("type") == "sglang":
         found.stated["frontend", "type"] = ((("frontend", "type"), "sglang-router"),)
@@ -99,9 +100,20 @@ def _read_v1_services(data: Mapping[str, Any], found: Readings) -> None:
     if infra.get("nats_max_payload_mb") is not None:
         implied = (("services", "nats", "type"), "nats", ("infra", "nats_max_payload_mb"))
         found.implied.append(implied)
+
+
+def _read_v1_mooncake(data: Mapping[str, Any], found: Readings) -> None:
+    """The store is a service in v2; its environment is the workers', not the master's."""
     store = ("backend", "mooncake_kv_store")
-    if _section(data, *store):
-        found.implied.append((("services", "mooncake-master", "type"), "mooncake-master", store))
+    section = _section(data, *store)
+    if not section:
+        return
+    found.implied.append((("services", "mooncake-master", "type"), "mooncake-master", store))
+    roles = [role for role in V1_ROLE_NAMES if _has_v1_role(data, role)]
+    for name, value in _section(section, "env").items():
+        if roles and isinstance(value, str):
+            values = tuple((("roles", role, "env", name), value) for role in roles)
+            found.stated[*store, "env", name] = values
 
 
 def _read_v1_kv_events(data: Mapping[str, Any], found: Readings) -> None:
