@@ -20,7 +20,6 @@ _V1_MOVED_BY_MEANING: tuple[FieldPath, ...] = (
     ("dynamo", "git"),
     ("engine", "type"),
     ("services", "mooncake-master", "type"),
-    *(("roles", role, "kv_events") for role in ROLES),
     *(("services", name, "type") for name in _V1_SERVICES),
     *(("services", name, "placement", "node") for name in _V1_SERVICES),
 )
@@ -82,6 +81,7 @@ def _vocabulary(dialect: Dialect) -> tuple[frozenset[FieldPath], frozenset[Field
                 open_sections.add(neutral)
     if dialect is Dialect.V1:
         known.update(_V1_MOVED_BY_MEANING)
+        open_sections.update(("roles", role, "kv_events") for role in ROLES)
     return frozenset(known), frozenset(open_sections - closed)
 
 

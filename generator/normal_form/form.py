@@ -114,7 +114,10 @@ class NormalForm:
             return None
         nearest = min(inside, key=len)
         written = self.values[nearest].written_at
-        return written[: max(1, len(written) - (len(nearest) - length))]
+        steps_up = len(nearest) - length
+        if _is_flag(nearest):  # steps inside a JSON text or a dotted flag are none of the document
+            steps_up -= len(nearest) - len(written)
+        return written[: max(1, len(written) - max(0, steps_up))]
 
 
 def normal_form(variant: Variant) -> NormalForm:
@@ -123,7 +126,7 @@ def normal_form(variant: Variant) -> NormalForm:
     dialect = Dialect.V2 if "schema" in data else Dialect.V1
     collected = _Collector()
     read = readings(data, dialect)
-    for written_at, value in leaves(data):
+    for written_at, value in leaves(data) if data else ():
         for path, spelled, each in _read_leaf(written_at, value, dialect, read):
             collected.add(path, spelled, each, written_at)
     for path, value, written_at in read.implied:
@@ -151,13 +154,17 @@ def _read_leaf(
         path, known_as = renamed + written_at[2:], (written_at[0], ANY_STEP, *written_at[2:])
     else:
         path = neutral_path(written_at, dialect, read.engine)
-    if len(path) > 3 and path[0] == "roles" and path[2] == "args":
+    if _is_flag(path):
         for flag, spelled, each in flag_values(path[3:], value):
             yield path[:3] + flag, path[:3] + spelled, each
     elif path == ("benchmark", "concurrencies"):
         yield path, written_at, as_concurrencies(value)
     else:
         yield path, written_at, as_consumed(value, known_as, dialect)
+
+
+def _is_flag(path: FieldPath) -> bool:
+    return len(path) > 3 and path[0] == "roles" and path[2] == "args"
 
 
 class _Collector:
