@@ -63,7 +63,7 @@ def collect_sources(
     """
     found: dict[_Key, RecipeSource | Problem] = {}
     refused: list[Problem] = []
-    for argument in arguments:
+    for argument in dict.fromkeys(arguments):  # standard input can be read but once
         try:
             for key, each in _behind(argument, folder, stdin):
                 found[key] = _named_once(found.get(key), each)
