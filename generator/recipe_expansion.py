@@ -62,7 +62,8 @@ def variants(document: Document) -> Iterator[Variant]:
     """Every job of a recipe file in srt-slurm's order, one after the other.
 
     A file with ``base`` gives its overrides, then its zip groups, both by name; ``base`` alone is
-    no job. Any of them may be a grid in turn.
+    no job. Any of them may be a grid in turn: srt-slurm means to expand that, too, though 1.0.68
+    refuses the ``sweep`` of an override as an unknown field.
 
     Raises InvalidInput, at once and with every problem, where the file's own structure or its
     overrides cannot be read; a faulty ``sweep`` inside an override raises when it is reached.
