@@ -9,7 +9,7 @@ SPEC := recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv recipes test lint types layers pytest clean
+.PHONY: help venv recipes test lint types layers pytest bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ layers: $(INSTALLED) ## import-linter: the layers of pyproject.toml
 pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
+
+bench: $(INSTALLED) ## how long capacity answers take
+	@echo "==> bench"
+	@$(BIN)/python tests/bench/capacity_bench.py
 
 clean: ## remove .venv, caches and build results
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -181,6 +181,10 @@ class ModelArchitecture:
     vision: VisionTower | None = None
     quantization: Quantization | None = field(default=None)
 
+    def __hash__(self) -> int:
+        """Three fields that equal models share: to hash all layers takes longer than a plan."""
+        return hash((self.name, self.hidden_size, len(self.layers)))
+
     @property
     def attention_layers(self) -> int:
         return sum(isinstance(layer.mixer, FullAttention) for layer in self.layers)
@@ -195,7 +199,7 @@ class ModelArchitecture:
 
     @property
     def is_hybrid(self) -> bool:
-        return self.recurrent_layers > 0
+        return self.recurrent is not None
 
     @property
     def attention(self) -> FullAttention | None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from generator.architecture import ModelArchitecture
-from generator.derivation import Deployment, Engine
+from generator.derivation import Deployment
 from generator.engine_memory import EngineMemory
+from generator.engine_plan import Engine
 from generator.errors import NothingFits, Problem
-from generator.facts import EngineDefaults, Gpu
+from generator.facts import EngineDefaults, Gpu, MeasuredProfile
 from generator.kv_cache import KvCacheLayout, whole_model_concurrency
 from generator.memory_terms import engine_memory
 from generator.resolution import kv_cache_options
@@ -33,6 +34,19 @@ class RequestCapacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What an engine is evaluated in: the model, the GPU, the release's defaults, the workload.
+
+    Without a workload requests are as long as max-model-len.
+    """
+
+    architecture: ModelArchitecture
+    gpu: Gpu
+    defaults: EngineDefaults
+    workload: Workload | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapacity:
     """One engine's limits, memory and capacity. ``unforced`` is the engine without a forced block.
 
@@ -40,6 +54,7 @@ class EngineCapacity:
     engine itself logs as maximum concurrency.
     """
 
+    setting: Setting
     engine: Engine
     memory: EngineMemory
     num_blocks: int
@@ -59,15 +74,28 @@ def evaluate_engine(
     gpu: Gpu,
     defaults: EngineDefaults,
     workload: Workload | None,
+    profiles: tuple[MeasuredProfile, ...] = (),
 ) -> EngineCapacity:
     """Capacity of one engine; without a workload requests are as long as max-model-len.
 
-    Raises NothingFits where weights leave no KV cache, or no single request fits in it.
+    ``profiles`` are measured start-ups to look in before the package's own. Raises NothingFits
+    where weights leave no KV cache, or no single request fits in it.
     """
-    resolved = engine.resolved
-    memory = engine_memory(architecture, gpu, engine.options, resolved, defaults)
+    setting = Setting(architecture=architecture, gpu=gpu, defaults=defaults, workload=workload)
+    memory = engine_memory(architecture, gpu, engine.options, engine.resolved, defaults, profiles)
+    return capacity_in_memory(engine, memory, setting)
+
+
+def capacity_in_memory(engine: Engine, memory: EngineMemory, setting: Setting) -> EngineCapacity:
+    """Capacity of an engine whose memory account is known already.
+
+    Raises NothingFits where no single request of max-model-len fits in its KV cache.
+    """
+    architecture, workload = setting.architecture, setting.workload
+    longest = engine.resolved.max_model_len
     budget = memory.kv_cache.bytes_per_rank
-    tokens = workload.request_tokens if workload else resolved.max_model_len
+    tokens = workload.request_tokens if workload else longest
+    flags = kv_cache_options(architecture, engine.options, setting.defaults)
 
     def requests(layout: KvCacheLayout, length: int) -> RequestCapacity:
         per_rank = layout.concurrency(budget, length)
@@ -76,20 +104,16 @@ def evaluate_engine(
             blocks_per_request=layout.blocks_per_request(length),
             per_rank=per_rank,
             per_endpoint=per_rank * engine.pool.layout.data,
-            by_whole_model_division=whole_model_concurrency(
-                architecture,
-                kv_cache_options(architecture, engine.options, defaults),
-                budget,
-                length,
-            ),
+            by_whole_model_division=whole_model_concurrency(architecture, flags, budget, length),
         )
 
     capacity = EngineCapacity(
+        setting=setting,
         engine=engine,
         memory=memory,
         num_blocks=engine.kv_cache.num_blocks(budget),
         at_workload=requests(engine.kv_cache, tokens),
-        at_max_model_len=requests(engine.kv_cache, resolved.max_model_len),
+        at_max_model_len=requests(engine.kv_cache, longest),
         unforced=requests(engine.unforced_kv_cache, tokens) if engine.unforced_kv_cache else None,
     )
     _require_one_request(capacity)
@@ -102,18 +126,18 @@ def capacity_of_engines(
     gpu: Gpu,
     defaults: EngineDefaults,
     workload: Workload,
+    profiles: tuple[MeasuredProfile, ...] = (),
 ) -> dict[str, EngineCapacity]:
     """Every engine's capacity by name; raises NothingFits with each engine that does not fit."""
     capacities: dict[str, EngineCapacity] = {}
     problems: list[Problem] = []
     for engine in engines:
         try:
-            capacities[engine.name] = evaluate_engine(engine, architecture, gpu, defaults, workload)
+            capacities[engine.name] = evaluate_engine(
+                engine, architecture, gpu, defaults, workload, profiles
+            )
         except NothingFits as error:
-            problems += [
-                replace(problem, message=f"{engine.name}: {problem.message}")
-                for problem in error.problems
-            ]
+            problems += [replace(problem, path=engine.name) for problem in error.problems]
     if problems:
         raise NothingFits(problems)
     return capacities
@@ -160,6 +184,10 @@ def _require_one_request(capacity: EngineCapacity) -> None:
                 f" {capacity.at_max_model_len.blocks_per_request} KV-cache blocks, but the GPU has"
                 f" {capacity.num_blocks}"
             ),
-            hint=f"lower max-model-len to at most {longest}, or use more GPUs",
+            hint=(
+                f"lower max-model-len to at most {longest}, or use more GPUs"
+                if longest
+                else "use more GPUs, or give the KV cache more bytes"
+            ),
         )
     )

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from generator.capacity import EngineCapacity, RequestCapacity
 from generator.engine_memory import Basis, EngineMemory, MemoryItem
+from generator.inverse_capacity import (
+    MeanLengthCapacity,
+    MemoryForRequests,
+    RequestQuestion,
+    mean_length_capacity,
+    memory_for_requests,
+    startup_limits,
+)
 from generator.units import KIB, format_count, format_gib, gib
 
 JSON_VERSION = 1
 
-_MARKS = {Basis.MEASURED: "m", Basis.COMPUTED: "c", Basis.ASSUMED: "a"}
+MARKS = {Basis.MEASURED: "m", Basis.COMPUTED: "c", Basis.ASSUMED: "a"}
 _ROLE_LETTERS = {"agg": "probe", "prefill": "P", "decode": "D"}
 # Printed in the budget line of the memory table instead.
 _UTILIZATION = "gpu_memory_utilization"
@@ -20,16 +28,24 @@ _UTILIZATION = "gpu_memory_utilization"
 Table = tuple[Sequence[str], list[list[str]]]
 
 
-def capacity_document(capacities: Iterable[EngineCapacity]) -> dict[str, Any]:
-    """The JSON answer, valid against schemas/capacity.schema.json."""
-    return {"version": JSON_VERSION, "engines": [_engine_document(item) for item in capacities]}
+def capacity_document(
+    capacities: Iterable[EngineCapacity], question: RequestQuestion
+) -> dict[str, Any]:
+    """The JSON answer, valid against schemas/capacity.schema.json.
+
+    Raises InvalidInput where the question's requests are longer than an engine accepts.
+    """
+    return {
+        "version": JSON_VERSION,
+        "engines": [_engine_document(item, question) for item in capacities],
+    }
 
 
-def _engine_document(capacity: EngineCapacity) -> dict[str, Any]:
+def _engine_document(capacity: EngineCapacity, question: RequestQuestion) -> dict[str, Any]:
     engine, resolved = capacity.engine, capacity.engine.resolved
     layout = engine.options.layout
     kv_cache = engine.kv_cache
-    document = {
+    document: dict[str, Any] = {
         "name": engine.name,
         "role": engine.role,
         "layout": {
@@ -56,10 +72,15 @@ def _engine_document(capacity: EngineCapacity) -> dict[str, Any]:
             **_requests_document(capacity.at_workload),
             "at_max_model_len": _requests_document(capacity.at_max_model_len),
         },
+        "limits": asdict(startup_limits(capacity)),
+        "memory_for_requests": _needed_document(memory_for_requests(capacity, question)),
         "cudagraph_mode": resolved.cudagraph_mode.value,
         "cudagraph_capture_sizes": list(resolved.graphs.capture_sizes),
         "cudagraphs": resolved.graphs.graphs,
     }
+    mean = mean_length_capacity(capacity)
+    if mean is not None:
+        document["capacity"]["at_mean_length"] = _mean_document(mean)
     if engine.unforced_kv_cache and capacity.unforced:
         document["forced_block_size"] = {
             "unforced_block_tokens": engine.unforced_kv_cache.block_tokens,
@@ -75,6 +96,30 @@ def _requests_document(requests: RequestCapacity) -> dict[str, Any]:
         "requests_per_rank": float(requests.per_rank),
         "requests_per_endpoint": float(requests.per_endpoint),
         "requests_by_whole_model_division": float(requests.by_whole_model_division),
+    }
+
+
+def _needed_document(needed: MemoryForRequests) -> dict[str, Any]:
+    return {
+        "requests_per_endpoint": needed.requests_per_endpoint,
+        "requests_per_rank": needed.requests_per_rank,
+        "request_tokens": needed.request_tokens,
+        "kv_cache_memory_bytes": needed.kv_cache_bytes_per_rank,
+        "total_bytes_per_rank": needed.total.bytes_per_rank,
+        "total_uncertainty_bytes": needed.total.uncertainty_bytes,
+        "fits": needed.fits,
+        "gpu_memory_utilization": needed.gpu_memory_utilization,
+    }
+
+
+def _mean_document(mean: MeanLengthCapacity) -> dict[str, Any]:
+    return {
+        "random_range_ratio": mean.random_range_ratio,
+        "shortest_isl": mean.prompt.shortest_tokens,
+        "shortest_osl": mean.output.shortest_tokens,
+        "blocks_per_request": float(mean.blocks_per_request),
+        "requests_per_rank": float(mean.per_rank),
+        "requests_per_endpoint": float(mean.per_endpoint),
     }
 
 
@@ -137,14 +182,14 @@ def _terms(memory: EngineMemory) -> dict[str, MemoryItem]:
 
 
 def _cell(item: MemoryItem) -> str:
-    return f"{gib(item.bytes_per_rank):.2f} {_MARKS[item.basis]}"
+    return f"{gib(item.bytes_per_rank):.2f} {MARKS[item.basis]}"
 
 
 def memory_notes(capacities: Sequence[EngineCapacity]) -> Iterator[str]:
     """The budget line, the marks, and how far each assumed term may be off."""
     budgets = dict.fromkeys(
         f"{format_gib(item.memory.terms.total.bytes_per_rank)}"
-        f" {_MARKS[item.memory.terms.total.basis]}"
+        f" {MARKS[item.memory.terms.total.basis]}"
         f" x {item.memory.gpu_memory_utilization:g}"
         f" = {format_gib(item.memory.requested_bytes_per_rank)}"
         for item in capacities

@@ -24,6 +24,7 @@ class CudaGraphMode(StrEnum):
 _CAPTURES_DECODE_STEPS = frozenset(
     {CudaGraphMode.FULL, CudaGraphMode.FULL_DECODE_ONLY, CudaGraphMode.FULL_AND_PIECEWISE}
 )
+_MOST_CAPTURED_TOKENS = 2**20
 _CAPTURES_PIECES = frozenset({CudaGraphMode.PIECEWISE, CudaGraphMode.FULL_AND_PIECEWISE})
 
 
@@ -70,7 +71,7 @@ def plan_cuda_graphs(
     _require_positive(max_num_seqs, max_num_batched_tokens, asked)
     if mode is CudaGraphMode.NONE:
         return CudaGraphPlan(listed_sizes=(), capture_sizes=(), full_sizes=(), piecewise_sizes=())
-    listed = tuple(_listed_sizes(min(asked, max_num_batched_tokens)))
+    listed = tuple(_listed_sizes(_usable_largest(min(asked, max_num_batched_tokens))))
     sizes = _whole_steps(listed, step_tokens) if mode in _CAPTURES_DECODE_STEPS else listed
     decode_tokens = max_num_seqs * step_tokens
     decode_sizes = tuple(size for size in sizes if step_tokens <= size <= decode_tokens)
@@ -98,6 +99,19 @@ def _require_positive(
             raise InvalidInput(
                 Problem(message=f"{flag} must be at least 1, got {value}", path=flag)
             )
+
+
+def _usable_largest(largest: int) -> int:
+    """``largest`` itself, unless listing the graphs up to it would only exhaust this machine."""
+    if largest <= _MOST_CAPTURED_TOKENS:
+        return largest
+    raise InvalidInput(
+        Problem(
+            message=f"CUDA graphs of up to {largest} tokens are {largest // 16:,} captures",
+            hint=f"lower max-cudagraph-capture-size to at most {_MOST_CAPTURED_TOKENS}",
+            path="max-cudagraph-capture-size",
+        )
+    )
 
 
 def _listed_sizes(largest: int) -> Iterator[int]:

@@ -68,13 +68,9 @@ def v2_benchmark(benchmark: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in benchmark.items() if key not in V1_ONLY_BENCHMARK_KEYS}
 
 
-def v2_omissions(benchmark: Mapping[str, Any]) -> tuple[str, ...]:
-    """A comment line for each value of the recipe that v2 cannot express."""
-    return tuple(
-        f"benchmark.{key}: {benchmark[key]} is a key of srt-slurm 1.0.98 only; schema 2 lacks it"
-        for key in V1_ONLY_BENCHMARK_KEYS
-        if key in benchmark
-    )
+def v2_omissions(benchmark: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the benchmark section that v2 cannot express, for its comments."""
+    return {key: benchmark[key] for key in V1_ONLY_BENCHMARK_KEYS if key in benchmark}
 
 
 _DYNAMO_SOURCES = {"version": "pypi", "wheel": "wheel"}

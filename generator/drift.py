@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.errors import InvalidInput, Problem
+from generator.errors import InvalidInput
+from generator.files import read_text
+
+_LONGEST_HEADER_LINE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +41,13 @@ class FileDrift:
     @property
     def is_header_only(self) -> bool:
         """Whether only the generated header differs, as after an unrelated edit of the spec."""
-        return not self.is_new and not self.is_unchanged and not list(self.line_changes())
+        if self.before is None or self.is_unchanged:
+            return False
+        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
+        return before[_header_lines(before) :] == after[_header_lines(after) :]
 
     def line_changes(self) -> Iterator[LineChange]:
-        """Changed lines below the generated header."""
+        """Changed lines below the generated header; none where only line ends differ."""
         before, after = (self.before or "").splitlines(), self.after.splitlines()
         skipped = _header_lines(before)
         body_before, body_after = before[skipped:], after[_header_lines(after) :]
@@ -62,15 +68,30 @@ def find_drift(rendered: dict[Path, str]) -> tuple[FileDrift, ...]:
     )
 
 
-def stale_files(folders: set[Path], rendered: dict[Path, str], header: str) -> tuple[Path, ...]:
-    """Files of these folders that the same spec once gave (their first line) and no longer does."""
+def stale_files(
+    folder: Path, rendered: dict[Path, str], starts: str, layout: str
+) -> tuple[Path, ...]:
+    """Files of a folder and those just below it that the same spec once gave and no longer does.
+
+    Their header tells: its first line ``starts`` so, its second one ends with the layout.
+    """
     return tuple(
         path
-        for folder in sorted(folders)
-        if folder.is_dir()
-        for path in sorted(folder.glob("*.yaml"))
-        if path not in rendered and (_read(path) or "").startswith(header)
+        for path in sorted([*folder.glob("*.yaml"), *folder.glob("*/*.yaml")])
+        if path not in rendered and _has_header(path, starts.encode(), layout.encode())
     )
+
+
+def _has_header(path: Path, starts: bytes, layout: bytes) -> bool:
+    """Whether a file has this header; a stranger's file, whatever is in it, has not."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            first, second = (stream.readline(_LONGEST_HEADER_LINE_BYTES) for _ in range(2))
+    except OSError:
+        return False
+    return first.startswith(starts) and second.rstrip().endswith(layout)
 
 
 def _header_lines(lines: list[str]) -> int:
@@ -79,16 +100,11 @@ def _header_lines(lines: list[str]) -> int:
 
 
 def _read(path: Path) -> str | None:
-    """The text of a file, None where there is none."""
+    """The text of a file, None where there is none; raises InvalidInput for what is in the way."""
+    hint = "move it away or choose another folder with --out"
     try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            Problem(
-                source=str(path),
-                message=f"cannot be read to compare it: {error.__class__.__name__}",
-                hint="move it away or choose another folder with --out",
-            )
-        ) from None
+        return read_text(path, str(path))
+    except InvalidInput as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise InvalidInput(replace(problem, hint=hint) for problem in error.problems) from error

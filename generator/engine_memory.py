@@ -8,7 +8,9 @@ from enum import StrEnum
 from itertools import accumulate
 
 from generator.errors import NothingFits, Problem
-from generator.units import format_gib
+from generator.units import ceil_div, format_gib
+
+_UTILIZATION_STEPS = 10_000
 
 
 class Basis(StrEnum):
@@ -40,6 +42,16 @@ class StartupTerms:
     non_torch: MemoryItem
     cuda_graphs: MemoryItem
 
+    @property
+    def spent(self) -> dict[str, MemoryItem]:
+        """What the share that the engine may use is spent on before the KV cache, by its name."""
+        return {
+            "weights": self.weights,
+            "non-torch memory": self.non_torch,
+            "peak activation": self.peak_activation,
+            "CUDA graphs": self.cuda_graphs,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineMemory:
@@ -57,6 +69,18 @@ class EngineMemory:
     def requested_bytes_per_rank(self) -> int:
         """What the engine may use: total x utilization, rounded up as the engine does."""
         return _requested_bytes(self.terms, self.gpu_memory_utilization)
+
+
+def utilization_for(terms: StartupTerms, kv_cache_bytes_per_rank: int) -> float | None:
+    """The least gpu-memory-utilization, to four decimals, that leaves so large a KV cache.
+
+    None where the GPU has not that much beside the CUDA context, which utilization leaves alone.
+    """
+    needed = kv_cache_bytes_per_rank + sum(item.bytes_per_rank for item in terms.spent.values())
+    total = terms.total.bytes_per_rank
+    utilization = ceil_div(needed * _UTILIZATION_STEPS, total) / _UTILIZATION_STEPS
+    requested = _requested_bytes(terms, utilization)
+    return utilization if requested + terms.cuda_context.bytes_per_rank <= total else None
 
 
 def account_engine_memory(
@@ -85,12 +109,7 @@ def _requested_bytes(terms: StartupTerms, gpu_memory_utilization: float) -> int:
 
 def _remainder(terms: StartupTerms, gpu_memory_utilization: float) -> MemoryItem:
     """What the terms leave of the request; as uncertain as all assumed terms together."""
-    spent = {
-        "weights": terms.weights,
-        "non-torch memory": terms.non_torch,
-        "peak activation": terms.peak_activation,
-        "CUDA graphs": terms.cuda_graphs,
-    }
+    spent = terms.spent
     requested = _requested_bytes(terms, gpu_memory_utilization)
     remainder = requested - sum(item.bytes_per_rank for item in spent.values())
     if remainder <= 0:
@@ -117,7 +136,7 @@ def _overflow(
     terms = ", ".join(f"{name} {format_gib(item.bytes_per_rank)}" for name, item in spent.items())
     return Problem(
         message=(
-            f"{crossing} overflow the GPU: {format_gib(total.bytes_per_rank)} x {utilization:g} ="
+            f"no room for {crossing}: {format_gib(total.bytes_per_rank)} x {utilization:g} ="
             f" {format_gib(requested)} per GPU, needed before any KV cache: {terms}"
         ),
         hint="use more GPUs per replica, expert parallelism, or a narrower checkpoint",

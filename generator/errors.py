@@ -25,7 +25,15 @@ class Problem:
         place = f"{self.source}:{self.line}" if self.source and self.line else self.source
         parts = [part for part in (place, self.path) if part]
         text = ": ".join([*parts, self.message])
-        return f"{text} ({self.hint})" if self.hint else text
+        return _one_line(f"{text} ({self.hint})" if self.hint else text)
+
+
+def _one_line(text: str) -> str:
+    """The text with what a terminal would not print as itself escaped: it may quote the user."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 class PdrecipeError(Exception):

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from generator.architecture import ModelArchitecture
 from generator.capacity import EngineCapacity, capacity_of_engines, evaluate_engine
-from generator.derivation import Derivation, derive, plan_engine
+from generator.derivation import Derivation, derive
 from generator.engine_options import options_from_flags
-from generator.facts import engine_defaults, gpu
+from generator.engine_plan import plan_engine
+from generator.errors import InvalidInput, NothingFits, Problem
+from generator.facts import (
+    EngineDefaults,
+    Gpu,
+    MeasuredProfile,
+    engine_defaults,
+    gpu,
+    gpu_names,
+    read_profiles,
+)
 from generator.hf_config import load_architecture
 from generator.parallel import WorkerPool, parse_layout
-from generator.spec import Spec
+from generator.spec import FieldPath, Spec
 from generator.spec_reader import load_spec
-from generator.workload import Workload
+from generator.workload import Workload, random_range_ratio
+
+T = TypeVar("T")
 
 _ENGINE = "vllm"
 
@@ -29,36 +42,106 @@ class Estimate:
     capacities: Mapping[str, EngineCapacity]
 
 
-def estimate_spec(path: Path) -> Estimate:
+def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Estimate:
     """Read a spec, derive its recipes and evaluate every engine of them.
 
+    Memory is looked up in ``profiles``, then in those the spec names, then in the package's.
     Raises InvalidInput or NothingFits with every problem of the file that could be found.
     """
     spec = load_spec(path)
-    architecture = load_architecture(spec.model_config)
-    accelerator = gpu(spec.cluster.gpu)
-    defaults = engine_defaults(spec.engine.type, spec.engine.version, accelerator)
+    architecture, accelerator, defaults = _named_by(spec)
     derivation = derive(spec, architecture, defaults)
-    return Estimate(
-        spec=spec,
-        derivation=derivation,
-        capacities=capacity_of_engines(
-            derivation.engines, architecture, accelerator, defaults, spec.workload
-        ),
+    workload = replace(spec.workload, random_range_ratio=_random_range_ratio(spec))
+    try:
+        capacities = capacity_of_engines(
+            derivation.engines,
+            architecture,
+            accelerator,
+            defaults,
+            workload,
+            (*profiles, *_profiles_of(spec)),
+        )
+    except NothingFits as error:
+        raise NothingFits(_placed(spec, derivation, error)) from None
+    return Estimate(spec=spec, derivation=derivation, capacities=capacities)
+
+
+def _named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:
+    """What a spec names; raises InvalidInput with every name that leads nowhere."""
+    problems: list[Problem] = []
+
+    def found(path: FieldPath, find: Callable[[], T]) -> T | None:
+        try:
+            return find()
+        except InvalidInput as error:
+            problems.extend(_with_place(spec, path, problem) for problem in error.problems)
+            return None
+
+    engine = spec.engine
+    architecture = found(("model", "config"), lambda: load_architecture(spec.model_config))
+    accelerator = found(("cluster", "gpu"), lambda: gpu(spec.cluster.gpu))
+    # Whether a version is known does not depend on the GPU: any serves beside an unknown one.
+    beside = accelerator or gpu(gpu_names()[0])
+    defaults = found(
+        ("engine", "version"), lambda: engine_defaults(engine.type, engine.version, beside)
     )
+    if architecture is None or accelerator is None or defaults is None:
+        raise InvalidInput(problems)
+    return architecture, accelerator, defaults
 
 
-def estimate_engine(
+def _with_place(spec: Spec, path: FieldPath, problem: Problem) -> Problem:
+    """A problem with the spec's line, unless it is inside a file that the spec merely names."""
+    if problem.line or problem.path:
+        return problem
+    message = f"{problem.source}: {problem.message}" if problem.source else problem.message
+    return spec.document.problem(path, message, problem.hint)
+
+
+def _placed(spec: Spec, derivation: Derivation, error: NothingFits) -> list[Problem]:
+    """The problems of engines with the spec's lines, each once for all recipes of one engine."""
+    places = {
+        engine.name: deployment.spec.place_of(engine.role)
+        for deployment in derivation.deployments
+        for engine in (deployment.prefill, deployment.decode)
+    }
+    for probe in derivation.probes:
+        places[probe.engine.name] = probe.spec.path
+    placed = dict.fromkeys(
+        spec.document.problem(places[problem.path], problem.message, problem.hint)
+        for problem in error.problems
+    )
+    return sorted(placed, key=lambda problem: problem.line)
+
+
+def _profiles_of(spec: Spec) -> tuple[MeasuredProfile, ...]:
+    """The measured start-ups in the files that a spec names."""
+    return tuple(profile for path in spec.profiles for profile in read_profiles(path))
+
+
+def _random_range_ratio(spec: Spec) -> float:
+    """The ratio of the spec's load; raises InvalidInput with its line where it is no share."""
+    try:
+        return random_range_ratio(spec.document.data.get("benchmark", {}))
+    except ValueError as error:
+        path = ("benchmark", "random_range_ratio")
+        raise InvalidInput(spec.document.problem(path, str(error))) from None
+
+
+def estimate_engine(  # noqa: PLR0913 - one parameter for each thing that a command names
     model: Path,
     gpu_name: str,
     layout: str,
     flags: Mapping[str, Any],
     engine_version: str,
     workload: Workload | None,
+    *,
+    profiles: tuple[MeasuredProfile, ...] = (),
 ) -> EngineCapacity:
     """Capacity of one aggregated engine described by flags in vLLM's spelling.
 
-    Without a workload requests are as long as max-model-len. Raises InvalidInput or NothingFits.
+    Without a workload requests are as long as max-model-len. ``profiles`` are measured start-ups
+    to look in before the package's own. Raises InvalidInput or NothingFits.
     """
     pool = WorkerPool(workers=1, layout=parse_layout(layout))
     accelerator = gpu(gpu_name)
@@ -66,4 +149,15 @@ def estimate_engine(
     defaults = engine_defaults(_ENGINE, engine_version, accelerator)
     options = replace(options_from_flags(flags), layout=pool.layout)
     engine = plan_engine(str(pool.layout), "agg", pool, options, architecture, defaults)
-    return evaluate_engine(engine, architecture, accelerator, defaults, workload)
+    limit = engine.resolved.max_model_len
+    if workload and workload.request_tokens > limit:
+        raise InvalidInput(
+            Problem(
+                message=(
+                    f"max-model-len {limit} is below ISL + OSL ="
+                    f" {workload.isl} + {workload.osl} = {workload.request_tokens}"
+                ),
+                hint="raise max-model-len, or shorten the load",
+            )
+        )
+    return evaluate_engine(engine, architecture, accelerator, defaults, workload, profiles)

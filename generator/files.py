@@ -36,7 +36,7 @@ def read_text(path: Path, source: str) -> str:
         with path.open("rb") as stream:
             content = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise InvalidInput(_os_problem(error, source)) from error
+        raise InvalidInput(os_problem(error, source)) from error
     return decode_text(content, source)
 
 
@@ -78,7 +78,7 @@ def write_text_atomically(path: Path, text: str) -> None:
         message = f"its text cannot be UTF-8: character U+{ord(text[error.start]):04X}"
         raise InvalidInput(Problem(message=message, source=str(path))) from error
     except OSError as error:
-        raise InvalidInput(_os_problem(error, str(path))) from error
+        raise InvalidInput(os_problem(error, str(path))) from error
 
 
 def _write_whole(target: Path, content: bytes) -> None:
@@ -123,7 +123,8 @@ def _remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def _os_problem(error: OSError, source: str) -> Problem:
+def os_problem(error: OSError, source: str) -> Problem:
+    """What the operating system refused, in the words of a user; ``source`` is the file."""
     fallback = ((error.strerror or "cannot be used").lower(), "")
     message, hint = _REASONS.get(error.errno or 0, fallback)
     return Problem(message=message, hint=hint, source=source)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator import __version__
 from generator.capacity import deployment_notices
+from generator.derivation import Deployment, Probe
 from generator.drift import FileDrift, find_drift, stale_files
 from generator.errors import InvalidInput, Problem
 from generator.estimation import Estimate, estimate_spec
+from generator.facts import MeasuredProfile
 from generator.files import write_text_atomically
 from generator.recipe import Dialect
 from generator.rendering import render_recipe
-from generator.spec import Spec
+from generator.spec import DeploymentSpec, ProbeSpec, Spec
+from generator.wording import dotted_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +41,57 @@ def plan_generation(
     dialect: Dialect,
     out: Path | None,
     on_rendered: Callable[[str], None] = lambda _: None,
+    profiles: tuple[MeasuredProfile, ...] = (),
 ) -> Generation:
     """Derive, size and render every recipe of a spec; writes nothing.
 
     ``out`` defaults to the spec's output folder, one subfolder a dialect. ``on_rendered`` is told
-    each file name, for progress. Raises InvalidInput or NothingFits with all problems.
+    each file name, for progress. ``profiles`` are measured start-ups to look in first. Raises
+    InvalidInput or NothingFits with all problems.
     """
-    estimate = estimate_spec(spec_path)
+    estimate = estimate_spec(spec_path, profiles)
     spec = estimate.spec
     folder = _output_folder(spec, dialect, out)
     header = _header_lines(spec, dialect)
     rendered: dict[Path, str] = {}
-    for deployment in estimate.derivation.deployments:
-        path = folder / deployment.spec.folder / f"{deployment.spec.file}.yaml"
-        rendered[path] = render_recipe(deployment.recipe, dialect, header)
+    problems: list[Problem] = []
+    derivation = estimate.derivation
+    derived: list[Deployment | Probe] = [*derivation.deployments, *derivation.probes]
+    for item in derived:
+        path = folder / item.spec.folder / f"{item.spec.file}.yaml"
+        try:
+            rendered[path] = render_recipe(item.recipe, dialect, header)
+        except InvalidInput as error:
+            problems += _placed(spec, item.spec, dialect, error)
         on_rendered(path.name)
+    if problems:
+        raise InvalidInput(sorted(dict.fromkeys(problems), key=lambda problem: problem.line))
     return Generation(
         files=find_drift(rendered),
-        stale=stale_files({path.parent for path in rendered}, rendered, _mark(spec)),
+        stale=stale_files(folder, rendered, _mark(spec), f"srt-slurm layout {dialect}"),
         notices=_notices(estimate),
     )
+
+
+def _placed(
+    spec: Spec, described: DeploymentSpec | ProbeSpec, dialect: Dialect, error: InvalidInput
+) -> Iterator[Problem]:
+    """What srt-slurm's schema refuses in a recipe, where the spec says it.
+
+    Most sections of a recipe have the spec's own names; what has none is placed at the deployment.
+    """
+    benchmark = ".".join(described.benchmark_path)
+    written = {dotted_path(path): path for path in spec.document.lines}
+    for problem in error.problems:
+        names = (
+            problem.path.replace("benchmark", benchmark, 1),
+            f"sections.{problem.path}",
+        )
+        place = next((written[name] for name in names if name in written), None)
+        where = "" if place else f"{problem.path}: "
+        yield spec.document.problem(
+            place or described.path, f"{where}{problem.message} in layout {dialect}", problem.hint
+        )
 
 
 def write_generation(generation: Generation) -> None:

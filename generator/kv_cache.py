@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from generator.architecture import ModelArchitecture
 from generator.block_size import (
@@ -201,14 +202,21 @@ def plan_kv_cache(architecture: ModelArchitecture, options: KvCacheOptions) -> K
     Raises InvalidInput with every reason why vLLM would refuse to start, or why this model is not
     modelled.
     """
-    census = take_census(architecture, with_draft_layers=options.num_speculative_tokens > 0)
+    with_drafts = options.num_speculative_tokens > 0
+    census = take_census(architecture, with_draft_layers=with_drafts)
     problems = tuple(option_problems(architecture, census, options))
     if problems:
         raise InvalidInput(problems)
-    groups = group_layers(
-        census.kinds, model_layers=len(architecture.layers), pipeline=options.pipeline
-    )
+    groups = _groups(architecture, with_drafts=with_drafts, pipeline=options.pipeline)
     return _lay_out(census, options, cache_dtypes(architecture, options), groups)
+
+
+@lru_cache(maxsize=128)  # layers do not change from one set of flags to the next
+def _groups(
+    architecture: ModelArchitecture, *, with_drafts: bool, pipeline: int
+) -> tuple[LayerGroup, ...]:
+    census = take_census(architecture, with_draft_layers=with_drafts)
+    return group_layers(census.kinds, model_layers=len(architecture.layers), pipeline=pipeline)
 
 
 def _lay_out(
@@ -252,7 +260,9 @@ def _lay_out(
         ),
         attention_groups=attention_groups,
         recurrent_groups=len(groups) - attention_groups,
-        attention_layers=census.kinds.count(LayerKind.ATTENTION),
+        attention_layers=sum(
+            len(group.positions) for group in groups if group.kind is LayerKind.ATTENTION
+        ),
         num_speculative_tokens=options.num_speculative_tokens,
         decode_context=options.decode_context,
     )
@@ -315,5 +325,10 @@ def whole_model_concurrency(
     whole = replace(
         options, tensor=1, pipeline=1, decode_context=1, num_speculative_tokens=0, block_size=None
     )
-    request = plan_kv_cache(architecture, whole).request_bytes_per_rank(tokens)
+    request = _whole_model(architecture, whole).request_bytes_per_rank(tokens)
     return Fraction(kv_cache_bytes_per_rank, request)
+
+
+@lru_cache(maxsize=128)  # one and the same for all layouts of a sweep
+def _whole_model(architecture: ModelArchitecture, options: KvCacheOptions) -> KvCacheLayout:
+    return plan_kv_cache(architecture, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from generator.architecture import (
     FullAttention,
@@ -57,6 +58,7 @@ class LayerCensus:
     recurrent: RecurrentMixer | None
 
 
+@lru_cache(maxsize=128)  # a sweep asks for few models, each many times
 def take_census(architecture: ModelArchitecture, *, with_draft_layers: bool) -> LayerCensus:
     """What the layers of a model cache, draft layers included where they run.
 

@@ -13,6 +13,16 @@ class LengthRange:
     shortest_tokens: int
     longest_tokens: int
 
+    @classmethod
+    def drawn(cls, longest_tokens: int, ratio: float) -> LengthRange:
+        """What sa-bench draws for a length: from its share, rounded down, to itself.
+
+        No request is empty, so neither end is below one token.
+        """
+        return cls(
+            shortest_tokens=max(1, int(longest_tokens * ratio)), longest_tokens=longest_tokens
+        )
+
     @property
     def count(self) -> int:
         return self.longest_tokens - self.shortest_tokens + 1

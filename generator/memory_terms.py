@@ -20,6 +20,7 @@ from generator.facts import (
     MemoryEstimates,
     ProfileKey,
     find_profile,
+    measured_profiles,
     memory_estimates,
 )
 from generator.resolution import ResolvedEngine, uses_sequence_parallel_moe
@@ -32,18 +33,20 @@ def engine_memory(
     options: EngineOptions,
     resolved: ResolvedEngine,
     defaults: EngineDefaults,
+    profiles: tuple[MeasuredProfile, ...] = (),
 ) -> EngineMemory:
     """The memory account of one GPU of an engine.
 
-    Every term comes from the measured profile of exactly this start-up where there is one. Without
-    it weights are computed and the rest is assumed, with the uncertainty the facts state. Raises
-    NothingFits where no KV cache is left.
+    Every term comes from the measured profile of exactly this start-up where there is one, in
+    ``profiles`` or else in the package. Without it weights are computed and the rest is assumed,
+    with the uncertainty the facts state. Raises NothingFits where no KV cache is left.
     """
-    profile = find_profile(_profile_key(architecture, gpu, options, resolved, defaults))
+    key = profile_key(architecture, gpu, options, resolved, defaults)
+    profile = find_profile(key, (*profiles, *measured_profiles()))
     terms = (
         _measured_terms(profile)
         if profile is not None
-        else _estimated_terms(architecture, gpu, options, resolved, defaults)
+        else estimated_terms(architecture, gpu, options, resolved, defaults)
     )
     return account_engine_memory(
         terms, resolved.gpu_memory_utilization, options.kv_cache_memory_bytes
@@ -66,18 +69,19 @@ def _measured_terms(profile: MeasuredProfile) -> StartupTerms:
     )
 
 
-def _estimated_terms(
+def estimated_terms(
     architecture: ModelArchitecture,
     gpu: Gpu,
     options: EngineOptions,
     resolved: ResolvedEngine,
     defaults: EngineDefaults,
 ) -> StartupTerms:
+    """The terms of a start-up that nobody measured: computed weights, the rest assumed."""
     estimates = memory_estimates(defaults.engine)
     return StartupTerms(
         total=_engine_total(gpu),
         cuda_context=_assumed(estimates.cuda_context),
-        weights=_computed_weights(architecture, options, defaults),
+        weights=computed_weights(architecture, options, defaults),
         peak_activation=_assumed(
             estimates.peak_activation(
                 max_num_batched_tokens=resolved.max_num_batched_tokens,
@@ -89,13 +93,14 @@ def _estimated_terms(
     )
 
 
-def _profile_key(
+def profile_key(
     architecture: ModelArchitecture,
     gpu: Gpu,
     options: EngineOptions,
     resolved: ResolvedEngine,
     defaults: EngineDefaults,
 ) -> ProfileKey:
+    """The settings that a measured profile of this start-up is filed under."""
     layout = options.layout
     return ProfileKey(
         engine=defaults.engine,
@@ -124,9 +129,10 @@ def _engine_total(gpu: Gpu) -> MemoryItem:
     )
 
 
-def _computed_weights(
+def computed_weights(
     architecture: ModelArchitecture, options: EngineOptions, defaults: EngineDefaults
 ) -> MemoryItem:
+    """The weights that these flags load on a rank, computed from the model's dimensions."""
     footprint = weight_footprint(
         architecture,
         options.layout,

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
+from generator.wording import shown
 
-_ATOM = re.compile(r"(TEP|DEP|TP|PP|DP|DCP)(\d+)")
-_POOL = re.compile(r"(?:(?P<workers>\d+)X)?(?P<layout>.+)", re.DOTALL)
+_ATOM = re.compile(r"(TEP|DEP|TP|PP|DP|DCP)([0-9]{1,6})(?![0-9])")
+_POOL = re.compile(r"(?:(?P<workers>[0-9]{1,6})X)?(?P<layout>.+)", re.DOTALL)
 _EXAMPLES = "write it like TEP8, DEP16, TP2DP4+EP, TP1PP6+EP or 2xTP2DP4+EP"
 
 
@@ -90,13 +91,13 @@ def parse_layout(text: str) -> ParallelLayout:
     upper = text.strip().upper()
     body, plus, suffix = upper.partition("+")
     if plus and suffix != "EP":
-        raise _invalid(text, f"only +EP may follow the sizes, not '+{suffix}'")
+        raise _invalid(text, f"only +EP may follow the sizes, not {shown(plus + suffix)}")
     sizes: dict[str, int] = {}
     position = 0
     while position < len(body):
         atom = _ATOM.match(body, position)
         if atom is None:
-            raise _invalid(text, f"cannot read '{body[position:]}'")
+            raise _invalid(text, f"cannot read {shown(body[position:])}")
         for name, size in _expand(atom[1], int(atom[2])).items():
             if name in sizes:
                 raise _invalid(text, f"{name} is given twice")
@@ -134,4 +135,4 @@ def _expand(name: str, size: int) -> dict[str, int]:
 
 
 def _invalid(text: str, reason: str) -> InvalidInput:
-    return InvalidInput(Problem(message=f"layout '{text}': {reason}", hint=_EXAMPLES))
+    return InvalidInput(Problem(message=f"layout {shown(text)}: {reason}", hint=_EXAMPLES))

@@ -53,7 +53,11 @@ def expressible(recipe: Recipe, dialect: Dialect) -> Recipe:
     """The part of a recipe a dialect can say: v2 lacks two benchmark keys of release 1.0.98."""
     if dialect is Dialect.V1:
         return recipe
-    return replace(recipe, benchmark=v2_benchmark(recipe.benchmark))
+    frontend = recipe.frontend
+    if frontend is not None and frontend.get("dedicated_node") is False:
+        # Layout v2 says so by naming no node.
+        frontend = {key: value for key, value in frontend.items() if key != "dedicated_node"}
+    return replace(recipe, benchmark=v2_benchmark(recipe.benchmark), frontend=frontend)
 
 
 @cache

@@ -77,7 +77,7 @@ def _kernel_block_tokens(
 def resolve_engine(
     architecture: ModelArchitecture, options: EngineOptions, defaults: EngineDefaults
 ) -> ResolvedEngine:
-    """The limits an engine runs with; raises InvalidInput for a graph mode it does not know."""
+    """The limits an engine runs with; raises InvalidInput where it would refuse them."""
     limits: dict[str, int | float] = {
         "max_model_len": architecture.max_position_embeddings,
         "max_num_seqs": defaults.max_num_seqs.value,
@@ -94,6 +94,17 @@ def resolve_engine(
     mode = _graph_mode(options.cudagraph_mode or defaults.cudagraph_mode.value)
     max_num_seqs = int(limits["max_num_seqs"])
     max_num_batched_tokens = int(limits["max_num_batched_tokens"])
+    if max_num_batched_tokens < max_num_seqs:
+        raise InvalidInput(
+            Problem(
+                message=(
+                    f"max-num-batched-tokens {max_num_batched_tokens} is below max-num-seqs"
+                    f" {max_num_seqs}, which the engine refuses"
+                ),
+                hint="raise the one or lower the other",
+                path="max-num-batched-tokens",
+            )
+        )
     return ResolvedEngine(
         max_model_len=int(limits["max_model_len"]),
         max_num_seqs=max_num_seqs,
@@ -153,5 +164,9 @@ def _graph_mode(name: str) -> CudaGraphMode:
     except ValueError:
         known = ", ".join(CudaGraphMode)
         raise InvalidInput(
-            Problem(message=f"cudagraph_mode '{name}' is not known", hint=f"one of {known}")
+            Problem(
+                message=f"cudagraph_mode '{name}' is not known",
+                hint=f"one of {known}",
+                path="compilation-config",
+            )
         ) from None

@@ -8,6 +8,7 @@ grammar is small on purpose: whole numbers, names, ``+ - *``, ``ceil(a / b)``, `
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -46,7 +47,9 @@ def evaluate(formula: int | str, terms: Mapping[str, Term]) -> Derived:
     if len(formula) > _MAX_FORMULA_LENGTH:
         raise _invalid(formula[:40] + "...", f"longer than {_MAX_FORMULA_LENGTH} characters")
     try:
-        tree = ast.parse(formula.strip(), mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # Python merely warns of text such as 1or 2
+            tree = ast.parse(formula.strip(), mode="eval")
     except (SyntaxError, ValueError):
         raise _invalid(formula, "not a formula") from None
     evaluator = _Evaluator(formula=formula, terms=terms)

@@ -61,16 +61,31 @@ class DeploymentSpec:
     sizing: SizingRules
     time_limit: str | None
     benchmark: Mapping[str, Any]
+    benchmark_path: tuple[str, ...]
     path: FieldPath
+
+    def place_of(self, role: str) -> FieldPath:
+        """Where the spec describes the workers of a role; a group's deployments share decode."""
+        return (*self.path[:2], "decode") if role == "decode" else (*self.path, "prefill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSpec:
-    """An aggregated engine sized like a decode worker at one concurrency."""
+    """An aggregated engine sized like a decode worker at one concurrency, and its recipe.
 
+    ``workload`` is what the recipe runs; the engine is sized for the spec's.
+    """
+
+    file: str
+    folder: str
+    name: str
     pool: WorkerPool
     speculative_tokens: int
     concurrency: int
+    workload: Workload
+    time_limit: str | None
+    benchmark: Mapping[str, Any]
+    benchmark_path: tuple[str, ...]
     path: FieldPath
 
 
@@ -81,6 +96,7 @@ class Spec:
     document: Document
     digest: str
     output: Path | None
+    profiles: tuple[Path, ...]
     model_config: Path
     model: Mapping[str, Any]
     identity: Mapping[str, Any] | None
@@ -94,6 +110,19 @@ class Spec:
     deployments: tuple[DeploymentSpec, ...]
     probes: tuple[ProbeSpec, ...]
 
+    def place_of_flag(self, flag: str, role: str, group: FieldPath) -> FieldPath | None:
+        """Where a flag of a role is written, None where it is nowhere; ``group`` may be empty."""
+        sections: tuple[FieldPath, ...] = (
+            *(((*group, "sizing", role),) if group else ()),
+            ("sizing", role),
+            ("engine", f"{role}_args"),
+            ("engine", "args"),
+        )
+        places = ((*section, flag) for section in sections)
+        return next((place for place in places if place in self.document.lines), None)
+
     @property
     def file_name(self) -> str:
-        return Path(self.document.source).name
+        """The spec's file name as one line of text, whatever bytes it has on disk."""
+        name = Path(self.document.source).name
+        return "".join(character if character.isprintable() else "?" for character in name)

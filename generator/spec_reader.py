@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 from generator.documents import Document, read_document
 from generator.errors import InvalidInput, Problem
-from generator.parallel import WorkerPool, parse_layout, parse_pool
+from generator.parallel import ParallelLayout, WorkerPool, parse_layout, parse_pool
 from generator.placement import Cluster
 from generator.spec import (
     DeploymentSpec,
@@ -22,34 +23,12 @@ from generator.spec import (
     Spec,
     SpeculativeTokens,
 )
+from generator.spec_flags import ARGUMENT_SECTIONS, flag_problems
 from generator.validation import problems as schema_problems
+from generator.wording import shown
 from generator.workload import Workload, parse_concurrencies
 
 T = TypeVar("T")
-
-# Written by the layout, the group's mtp or the pairing: a second source could only disagree.
-_OWNED_BY_PDRECIPE = {
-    "tensor-parallel-size": "the layout",
-    "pipeline-parallel-size": "the layout",
-    "data-parallel-size": "the layout",
-    "decode-context-parallel-size": "the layout",
-    "enable-expert-parallel": "the layout",
-    "speculative-config": "the group's mtp",
-    "speculative_config.method": "the group's mtp",
-    "speculative_config.num_speculative_tokens": "the group's mtp",
-}
-# Flags srtctl sets itself for every worker (srt-slurm facts): a recipe must not carry them.
-_OWNED_BY_SRTCTL = (
-    "data-parallel-size-local",
-    "data-parallel-start-rank",
-    "data-parallel-hybrid-lb",
-    "headless",
-    "host",
-    "port",
-    "master-addr",
-    "nnodes",
-    "node-rank",
-)
 
 
 def load_spec(path: Path) -> Spec:
@@ -71,9 +50,14 @@ class _SpecReader:
         self._problems: list[Problem] = list(schema_problems(document, "spec"))
         self._broken = tuple(problem.path for problem in self._problems)
         self._data: dict[str, Any] = document.data if isinstance(document.data, dict) else {}
+        self._problems += [
+            document.problem(path, f"{shown(number)} is no number a recipe can hold", "quote it")
+            for path, number in _non_finite(self._data, ())
+            if self._is_sound(*path)
+        ]
 
     def read(self) -> Spec:
-        self._check_flags()
+        self._problems += flag_problems(self._document, self._flag_sections())
         deployments = self._deployments()
         self._check_unique(deployments)
         accuracy = self._accuracy(deployments)
@@ -86,6 +70,7 @@ class _SpecReader:
             document=self._document,
             digest=_digest(data),
             output=self._folder / output if output else None,
+            profiles=tuple(self._folder / name for name in data.get("profiles", ())),
             model_config=self._folder / data["model"]["config"],
             model={key: value for key, value in data["model"].items() if key != "config"},
             identity=data.get("identity"),
@@ -119,36 +104,13 @@ class _SpecReader:
             ]
             return None
 
-    def _check_flags(self) -> None:
-        for section in ("args", "prefill_args", "decode_args"):
-            if not self._is_sound("engine"):
-                return
-            for flag in self._data.get("engine", {}).get(section, {}):
-                path = ("engine", section, flag)
-                self._check_owner(path, str(flag))
-        sizings = [("sizing",)] + [
-            ("groups", index, "sizing") for index in range(len(self._list("groups")))
-        ]
-        for sizing_path in sizings:
-            for role in ("prefill", "decode"):
-                for flag in self._rules_at(sizing_path).get(role, {}):
-                    self._check_owner((*sizing_path, role, flag), str(flag))
-
-    def _check_owner(self, path: FieldPath, flag: str) -> None:
-        spelled = flag.replace("_", "-") if "." not in flag else flag
-        if spelled in _OWNED_BY_PDRECIPE:
-            owner = _OWNED_BY_PDRECIPE[spelled]
-            self._problems.append(
-                self._document.problem(
-                    path, f"'{flag}' is written from {owner}", "remove it here and set it there"
-                )
-            )
-        elif spelled in _OWNED_BY_SRTCTL:
-            self._problems.append(
-                self._document.problem(
-                    path, f"'{flag}' is set by srtctl for every worker", "remove it"
-                )
-            )
+    def _flag_sections(self) -> dict[FieldPath, list[str]]:
+        """The flags of every section of the spec that sets some."""
+        sizings: list[FieldPath] = [("sizing",)]
+        sizings += [("groups", index, "sizing") for index in range(len(self._list("groups")))]
+        paths: list[FieldPath] = [("engine", section) for section in ARGUMENT_SECTIONS]
+        paths += [(*sizing, role) for sizing in sizings for role in ("prefill", "decode")]
+        return {path: list(self._rules_at(path)) for path in paths}
 
     def _list(self, key: str) -> list[Any]:
         value = self._data.get(key, [])
@@ -173,11 +135,20 @@ class _SpecReader:
 
     def _group(self, index: int, group: dict[str, Any]) -> Iterator[DeploymentSpec]:
         path: FieldPath = ("groups", index)
-        if not all(self._is_sound(*path, key) for key in ("decode", "mtp", "sizing")):
+        if "decode" not in group or not all(
+            self._is_sound(*path, key) for key in ("decode", "mtp", "sizing")
+        ):
             return
-        decode = self._read_at((*path, "decode"), lambda: _pool(group.get("decode", "")))
+        decode = self._read_at((*path, "decode"), lambda: _pool(group["decode"]))
         rows = group.get("deployments")
         rows = rows if isinstance(rows, list) else []
+        prefills = {
+            number: self._read_at((*path, "deployments", number, "prefill"), partial(_pool, pool))
+            for number, row in enumerate(rows)
+            if isinstance(row, dict)
+            and (pool := row.get("prefill")) is not None
+            and self._is_sound(*path, "deployments", number, "prefill")
+        }
         sound = [
             (number, row)
             for number, row in enumerate(rows)
@@ -186,7 +157,7 @@ class _SpecReader:
         loads = [max(parse_concurrencies(row["concurrencies"])) for _, row in sound]
         for number, row in sound:
             row_path = (*path, "deployments", number)
-            prefill = self._read_at((*row_path, "prefill"), partial(_pool, row["prefill"]))
+            prefill = prefills[number]
             if prefill is None or decode is None:
                 continue
             yield self._deployment(
@@ -218,6 +189,7 @@ class _SpecReader:
             sizing=_sizing(self._rules_at(("sizing",)), group.get("sizing", {})),
             time_limit=row.get("time_limit", group.get("time_limit")),
             benchmark=self._data.get("benchmark", {}),
+            benchmark_path=("benchmark",),
             path=path,
         )
 
@@ -242,7 +214,7 @@ class _SpecReader:
         files = {deployment.file for deployment in deployments}
         wanted = section.get("of", sorted(files))
         for index, name in enumerate(section.get("of", [])):
-            if name not in files:
+            if name not in self._written_files():
                 self._problems.append(
                     self._document.problem(
                         ("accuracy", "of", index),
@@ -268,6 +240,13 @@ class _SpecReader:
             taken = taken | {deployment.file}
         return repeated
 
+    def _written_files(self) -> list[Any]:
+        """The file names of all deployments, of those with mistakes too."""
+        groups = [group for group in self._list("groups") if isinstance(group, dict)]
+        lists = [group.get("deployments") for group in groups]
+        rows = [row for rows in lists if isinstance(rows, list) for row in rows]
+        return [row.get("file") for row in rows if isinstance(row, dict)]
+
     def _repeat(self, deployment: DeploymentSpec, section: dict[str, Any]) -> DeploymentSpec:
         file = section["file"].replace("{file}", deployment.file)
         return DeploymentSpec(
@@ -283,28 +262,45 @@ class _SpecReader:
             sizing=deployment.sizing,
             time_limit=deployment.time_limit,
             benchmark=section["benchmark"],
+            benchmark_path=("accuracy", "benchmark"),
             path=deployment.path,
         )
 
     def _probes(self) -> tuple[ProbeSpec, ...]:
+        section = self._data.get("probe")
+        if not self._is_sound("workload") or not self._is_sound("probe", "workload"):
+            return ()
+        rows = section.get("engines") if isinstance(section, dict) else None
+        if not isinstance(section, dict) or not isinstance(rows, list):
+            return ()
         probes: list[ProbeSpec] = []
-        for index, row in enumerate(self._list("probes")):
-            path: FieldPath = ("probes", index)
+        for index, row in enumerate(rows):
+            path: FieldPath = ("probe", "engines", index)
             if not isinstance(row, dict) or not self._is_sound(*path):
                 continue
             layout = self._read_at((*path, "layout"), partial(parse_layout, row["layout"]))
-            if layout is None:
-                continue
-            probes += [
-                ProbeSpec(
-                    pool=WorkerPool(workers=1, layout=layout),
-                    speculative_tokens=row.get("mtp", 0),
-                    concurrency=concurrency,
-                    path=path,
-                )
-                for concurrency in parse_concurrencies(row["concurrencies"])
-            ]
+            if layout is not None:
+                probes.append(self._probe(section, row, path, layout))
         return tuple(probes)
+
+    def _probe(
+        self, section: dict[str, Any], row: dict[str, Any], path: FieldPath, layout: ParallelLayout
+    ) -> ProbeSpec:
+        return ProbeSpec(
+            file=row["file"],
+            folder=section.get("folder", ""),
+            name=str(section.get("name", self._data.get("name", ""))).replace(
+                "{file}", row["file"]
+            ),
+            pool=WorkerPool(workers=1, layout=layout),
+            speculative_tokens=row.get("mtp", 0),
+            concurrency=row["concurrency"],
+            workload=Workload(**section.get("workload", self._data.get("workload", {}))),
+            time_limit=section.get("time_limit"),
+            benchmark=section.get("benchmark", self._data.get("benchmark", {})),
+            benchmark_path=("probe", "benchmark") if "benchmark" in section else ("benchmark",),
+            path=path,
+        )
 
 
 def _pool(value: str | Mapping[str, Any]) -> WorkerPool:
@@ -351,6 +347,18 @@ def _by_role(section: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, 
     """What both roles share, with each role's own additions on top."""
     shared = section.get(key, {})
     return {role: {**shared, **section.get(f"{role}_{key}", {})} for role in ("prefill", "decode")}
+
+
+def _non_finite(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, float]]:
+    """Every .nan and .inf: neither has a digest, and .nan does not equal what is read back."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _non_finite(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _non_finite(item, (*path, index))
 
 
 def _digest(data: Mapping[str, Any]) -> str:

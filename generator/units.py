@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 
@@ -80,4 +79,4 @@ DTYPE_BITS: dict[str, int | Fraction] = {
 
 def elements_bytes(count: int, dtype: str) -> int:
     """Bytes of ``count`` elements of a dtype; raises KeyError for a dtype not in DTYPE_BITS."""
-    return math.ceil(Fraction(count) * DTYPE_BITS[dtype] / 8)
+    return -(-count * DTYPE_BITS[dtype] // 8)

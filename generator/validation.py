@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -56,8 +56,21 @@ def _validator(name: str) -> Any:
     types = Draft202012Validator.TYPE_CHECKER.redefine_many(
         {"integer": _is_integer, "number": _is_finite_number}
     )
-    strict = extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    keywords = {"pattern": _to_the_end(Draft202012Validator.VALIDATORS["pattern"])}
+    strict = extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, validators=keywords, type_checker=types
+    )
     return strict(schema(name))
+
+
+def _to_the_end(keyword: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``pattern`` keyword with ``$`` for the end alone: to Python a last newline may follow."""
+
+    def pattern(validator: object, expected: str, instance: object, part: object) -> Any:
+        exact = f"{expected[:-1]}\\Z" if expected.endswith("$") else expected
+        return keyword(validator, exact, instance, part)
+
+    return pattern
 
 
 def _is_integer(_checker: object, value: object) -> bool:

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+_SA_BENCH_RANGE_RATIO = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Token lengths of a request: ``isl`` in, ``osl`` out, the field's own abbreviations."""
+    """Token lengths of a request: ``isl`` in, ``osl`` out, the field's own abbreviations.
+
+    ``random_range_ratio`` is the shortest length a load generator draws, as a share of these.
+    """
 
     isl: int
     osl: int
+    random_range_ratio: float = 1.0
 
     @property
     def request_tokens(self) -> int:
         """Tokens a finished request holds in the KV cache."""
         return self.isl + self.osl
+
+
+def random_range_ratio(benchmark: Mapping[str, Any]) -> float:
+    """The ratio a benchmark section asks for; sa-bench has a default, others draw no lengths.
+
+    Raises ValueError for a value that is no share. Default: srt-slurm's sa-bench.
+    """
+    default = _SA_BENCH_RANGE_RATIO if benchmark.get("type") == "sa-bench" else 1.0
+    ratio = benchmark.get("random_range_ratio")
+    if ratio is None:
+        return default
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
+        raise ValueError(f"random_range_ratio must be a number from 0 to 1, got {ratio!r}")
+    return float(ratio)
 
 
 def parse_concurrencies(value: int | str | list[int]) -> tuple[int, ...]:

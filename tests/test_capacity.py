@@ -36,10 +36,9 @@ def run_id(run: dict[str, Any]) -> str:
 
 def probe_name(run: dict[str, Any]) -> str:
     """The probe of the committed spec that starts the engine of an article run."""
-    ranks = 4 if run["layout"] == "TP4DP4" else 1
+    layout, ranks = ("tp4dep4", 4) if run["layout"] == "TP4DP4" else ("tep8", 1)
     load = (run["max_num_seqs"] - 16) * ranks
-    mtp = "mtp" if run["mtp"] else "nomtp"
-    return f"probe-{LAYOUTS[run['layout']].lower()}-{mtp}-cc{load}"
+    return f"probe-{layout}{'-mtp' if run['mtp'] else ''}-cc{load}"
 
 
 @pytest.fixture(scope="module")

@@ -81,5 +81,5 @@ def test_make_recipes_changes_nothing_committed(repository: Path) -> None:
         ["make", "recipes"], cwd=repository, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("16 recipes: 0 new, 0 changed, 16 unchanged.") == 2
+    assert result.stdout.count("24 recipes: 0 new, 0 changed, 24 unchanged.") == 2
     assert "317.43" in result.stdout

@@ -8,20 +8,27 @@ from pathlib import Path
 
 import click
 
+from generator.cli.measured import profile_option
 from generator.cli.output import echo, progress, talk
 from generator.drift import FileDrift
 from generator.errors import AnswerIsNo, Problem
+from generator.facts import MeasuredProfile
 from generator.generation import Generation, plan_generation, write_generation
 from generator.recipe import Dialect
 
 _MOST_LINES = 400
 
 
+def _folder_given(_: click.Context, __: click.Parameter, value: str | None) -> Path | None:
+    """The folder of --out; an empty one, as of an unset variable, is not the current folder."""
+    if value == "":
+        raise click.BadParameter("is empty; name a folder, or leave it out")
+    return None if value is None else Path(value)
+
+
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for the recipes, not the spec's own."
-)
+@click.option("--out", callback=_folder_given, help="Folder for the recipes, not the spec's own.")
 @click.option(
     "--dialect",
     type=click.Choice([dialect.value for dialect in Dialect]),
@@ -32,13 +39,21 @@ _MOST_LINES = 400
 @click.option(
     "--check", is_flag=True, help="Write nothing; exit 10 if files differ from what SPEC gives."
 )
-def generate(spec: Path, out: Path | None, dialect: str, check: bool) -> None:
+@profile_option
+def generate(
+    *,
+    spec: Path,
+    out: Path | None,
+    dialect: str,
+    check: bool,
+    profiles: tuple[MeasuredProfile, ...],
+) -> None:
     """Render the srt-slurm recipes of SPEC, every number derived and explained.
 
     Files that already are what the spec gives are left alone. Changed lines are shown.
     """
     with progress("rendering") as tick:
-        generation = plan_generation(spec, Dialect(dialect), out, tick)
+        generation = plan_generation(spec, Dialect(dialect), out, tick, profiles)
     for notice, files in generation.notices.items():
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
         talk(f"{click.style('warning', fg='yellow')}: {files[0]}{more}: {notice}")
@@ -69,6 +84,8 @@ def _show(generation: Generation) -> None:
         if shown <= _MOST_LINES:
             for line in lines:
                 echo(line)
+    if shown > _MOST_LINES:
+        echo(f"  (changed lines past the first {_MOST_LINES} are left out)")
     if header_only:
         echo(f"~ {header_only} more with only the header's digest or version changed")
     for path in generation.stale:
@@ -88,7 +105,7 @@ def _changed_lines(drift: FileDrift) -> list[str]:
                 lines.append(click.style(f"  {number:>4} - {before}", fg="red"))
             if after is not None:
                 lines.append(click.style(f"       + {after}", fg="green"))
-    return lines
+    return lines or ["       line ends only"]
 
 
 def _counts(generation: Generation) -> str:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from typing import Any
 
 import click
 
 from generator import __version__
-from generator.cli.output import problem_lines
+from generator.cli.output import problem_lines, talk
 from generator.errors import PdrecipeError
 
 # Name -> module of the command function; a module is imported only when its command runs.
 _COMMANDS = {
     "generate": "generator.cli.generate",
     "capacity": "generator.cli.capacity",
+    "model": "generator.cli.model",
+    "calibrate": "generator.cli.calibrate",
 }
 
 
@@ -37,10 +38,11 @@ class PdrecipeGroup(click.Group):
         return command if isinstance(command, click.Command) else None
 
     def invoke(self, ctx: click.Context) -> Any:
+        as_json = "--json" in ctx.args
         try:
             return super().invoke(ctx)
         except PdrecipeError as error:
-            _report(error, as_json="--json" in sys.argv)
+            _report(error, as_json=as_json)
             ctx.exit(error.exit_code)
 
 
@@ -48,7 +50,7 @@ def _report(error: PdrecipeError, *, as_json: bool) -> None:
     """The problems on stderr: lines for people, one document where the answer was to be JSON."""
     if not as_json:
         for line in problem_lines(error):
-            click.echo(line, err=True)
+            talk(line)
         return
     problems = [
         {"message": str(problem), "hint": problem.hint, "source": problem.source}

@@ -8,6 +8,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TextIO
 
 import click
 
@@ -20,7 +21,7 @@ _PAGE_WIDTH = 100
 
 def echo(text: str = "") -> None:
     """A line of the answer, on stdout; styles are dropped where NO_COLOR or a pipe says so."""
-    click.echo(text, color=_colour(sys.stdout.isatty()))
+    click.echo(text, color=_colour(sys.stdout))
 
 
 def paragraph(text: str) -> None:
@@ -28,9 +29,25 @@ def paragraph(text: str) -> None:
     echo(textwrap.fill(text, _PAGE_WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
+def definitions(rows: Iterable[tuple[str, str]]) -> str:
+    """Labels with their texts beside them, wrapped to the page."""
+    listed = list(rows)
+    width = max((len(label) for label, _ in listed), default=0) + 2
+    return "\n".join(
+        textwrap.fill(
+            text,
+            _PAGE_WIDTH,
+            initial_indent=label.ljust(width),
+            subsequent_indent=" " * width,
+            break_on_hyphens=False,
+        )
+        for label, text in listed
+    )
+
+
 def talk(text: str) -> None:
     """A line beside the answer, on stderr."""
-    click.echo(text, err=True, color=_colour(sys.stderr.isatty()))
+    click.echo(text, err=True, color=_colour(sys.stderr))
 
 
 def problem_lines(error: PdrecipeError) -> list[str]:
@@ -39,10 +56,16 @@ def problem_lines(error: PdrecipeError) -> list[str]:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, its columns aligned: text to the left, figures to the right."""
+    """A Markdown table, its columns aligned: text to the left, figures to the right.
+
+    A row of two cells under more headers says why it has no figures: its text takes the rest of
+    the line, wrapped.
+    """
     body = [list(row) for row in rows]
-    columns = list(zip(headers, *body, strict=True))
+    whole = [row for row in body if len(row) == len(headers)]
+    columns = list(zip(headers, *whole, strict=True))
     widths = [max(_LEAST_WIDTH, *map(len, column)) for column in columns]
+    widths[0] = max(_LEAST_WIDTH, len(headers[0]), *(len(row[0]) for row in body))
     is_figure = [_is_figures(column[1:]) for column in columns]
 
     def line(cells: Sequence[str]) -> str:
@@ -56,7 +79,19 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f"{'-' * (width - 1)}{':' if right else '-'}"
         for width, right in zip(widths, is_figure, strict=True)
     )
-    return "\n".join([line(headers), f"| {' | '.join(rule)} |", *map(line, body)])
+    lines = [line(headers), f"| {' | '.join(rule)} |"]
+    for row in body:
+        lines += [line(row)] if len(row) == len(headers) else _reason_lines(row, widths)
+    return "\n".join(lines)
+
+
+def _reason_lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """A name and a text across all columns but the first."""
+    name, reason = row
+    rest = sum(widths[1:]) + len(" | ") * (len(widths) - 2)
+    for text in textwrap.wrap(reason, rest, break_on_hyphens=False):
+        yield f"| {name.ljust(widths[0])} | {text.ljust(rest)} |"
+        name = ""
 
 
 def _is_figures(cells: Iterable[str]) -> bool:
@@ -64,8 +99,9 @@ def _is_figures(cells: Iterable[str]) -> bool:
     return all(cell.lstrip("-+~<")[:1].isdigit() or cell in ("", "-") for cell in cells)
 
 
-def _colour(is_terminal: bool) -> bool:
-    return is_terminal and not os.environ.get("NO_COLOR")
+def _colour(stream: TextIO | None) -> bool:
+    """Whether to style what goes there; a stream is None where the shell closed it (``>&-``)."""
+    return stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 @contextmanager
