@@ -18,6 +18,7 @@ _COMMANDS = {
     "capacity": "generator.cli.capacity",
     "model": "generator.cli.model",
     "calibrate": "generator.cli.calibrate",
+    "diff": "generator.cli.diff",
 }
 
 

@@ -1,0 +1,178 @@
+"""Two sets of recipes as a reviewer reads them: what differs, in how many, and what follows."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generator.architecture import ModelArchitecture
+from generator.consequences import Consequences, consequences
+from generator.difference import Action, Change, meant_values
+from generator.effects import Effect
+from generator.errors import InvalidInput, Problem
+from generator.facts import MeasuredProfile
+from generator.normal_form import NormalForm, same_value
+from generator.recipe_inputs import RecipeInputs
+from generator.recipe_pairs import ExpandedRecipe, FileDiff, expand, pair_files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSide:
+    """Recipes of one side and what a message calls the side."""
+
+    label: str
+    inputs: RecipeInputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsequencesOfJobs:
+    """What follows for some jobs of a recipe file, the same for each of them."""
+
+    suffixes: tuple[str, ...]
+    found: Consequences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReview:
+    """A pair of files and what follows from how they differ."""
+
+    diff: FileDiff
+    consequences: tuple[ConsequencesOfJobs, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeGroup:
+    """The same change in several recipes.
+
+    ``siblings`` lie in the same folders, said the same before, and say it still.
+    """
+
+    change: Change
+    recipes: tuple[str, ...]
+    siblings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """Everything a diff says. ``model`` is None where no model is known."""
+
+    before: ReviewSide
+    after: ReviewSide
+    model: str | None
+    files: tuple[FileReview, ...]
+    groups: tuple[ChangeGroup, ...]
+    problems: tuple[Problem, ...]
+
+
+def review(
+    before: ReviewSide,
+    after: ReviewSide,
+    architecture: ModelArchitecture | None = None,
+    profiles: tuple[MeasuredProfile, ...] = (),
+) -> Review:
+    """Compare two sides; what cannot be read is among the problems and is compared with nothing."""
+    problems: list[Problem] = []
+    old = _expanded(before.inputs, problems)
+    new = _expanded(after.inputs, problems)
+    readable = [diff for diff in pair_files(old, new) if not _is_half(diff, problems)]
+    return Review(
+        before=before,
+        after=after,
+        model=architecture.name if architecture else None,
+        files=tuple(_reviewed(diff, architecture, profiles) for diff in readable),
+        groups=tuple(_groups(readable)),
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def _expanded(inputs: RecipeInputs, problems: list[Problem]) -> list[ExpandedRecipe]:
+    problems += inputs.problems
+    expanded = []
+    for file in inputs.recipes:
+        try:
+            expanded.append(expand(file))
+        except InvalidInput as error:
+            problems += error.problems
+    return expanded
+
+
+def _is_half(diff: FileDiff, problems: Iterable[Problem]) -> bool:
+    """Whether a file only seems new or gone, since the other side of it could not be read."""
+    if diff.before and diff.after:
+        return False
+    return any(
+        problem.source == diff.path or problem.source.endswith((f"/{diff.path}", f":{diff.path}"))
+        for problem in problems
+    )
+
+
+def _reviewed(
+    diff: FileDiff, architecture: ModelArchitecture | None, profiles: tuple[MeasuredProfile, ...]
+) -> FileReview:
+    found: dict[Consequences, list[str]] = {}
+    for suffix, before, after in _differing_jobs(diff):
+        found.setdefault(consequences(before, after, architecture, profiles), []).append(suffix)
+    return FileReview(
+        diff=diff,
+        consequences=tuple(
+            ConsequencesOfJobs(suffixes=tuple(suffixes), found=each)
+            for each, suffixes in found.items()
+        ),
+    )
+
+
+def _differing_jobs(
+    diff: FileDiff,
+) -> Iterator[tuple[str, NormalForm | None, NormalForm | None]]:
+    for pair in diff.pairs:
+        if not pair.diff.is_empty:
+            yield pair.suffix, pair.before, pair.after
+    if diff.before is None and diff.after is not None:
+        for suffix, form in diff.after.forms.items():
+            yield suffix, None, form
+
+
+# --- the same change in many ------------------------------------------------------------------
+
+
+def _groups(diffs: Sequence[FileDiff]) -> Iterator[ChangeGroup]:
+    """Identical changes of different files together, in the order they are first met."""
+    changes: dict[tuple[Any, ...], Change] = {}
+    files: dict[tuple[Any, ...], list[FileDiff]] = {}
+    for diff in diffs:
+        for varied in diff.changes:
+            change = varied.change
+            key = (change.path, repr((change.before, change.after, change.default)))
+            changes.setdefault(key, change)
+            files.setdefault(key, []).append(diff)
+    both = [diff for diff in diffs if diff.before and diff.after]
+    said = {id(diff): [meant_values(pair.before) for pair in diff.pairs] for diff in both}
+    for key, change in changes.items():
+        held = files[key]
+        folders = {posixpath.dirname(diff.path) for diff in held}
+        yield ChangeGroup(
+            change=change,
+            recipes=tuple(diff.path for diff in held),
+            siblings=tuple(
+                diff.path
+                for diff in both
+                if posixpath.dirname(diff.path) in folders
+                and change.effect is not Effect.COSMETIC
+                and not any(varied.change.path == change.path for varied in diff.changes)
+                and any(_said_the_same(values, change) for values in said[id(diff)])
+            ),
+        )
+
+
+def _said_the_same(values: dict[Any, Any], change: Change) -> bool:
+    """Whether a recipe that did not change a value had the one that others changed.
+
+    Of a value that others added, whether it has the section and has nothing there.
+    """
+    if change.action is not Action.ADDED:
+        return change.path in values and same_value(values[change.path], change.before)
+    length = 2 if change.path[0] == "roles" else 1
+    section = change.path[:length]
+    return change.path not in values and any(path[:length] == section for path in values)
