@@ -28,12 +28,15 @@ from generator.diff_wording import (
     summary_line,
     value_text,
 )
+from generator.effects import Effect
 
 _WIDTH = 100
-_MOST_VALUES = 12
+_MOST_VALUES = 10
 _MOST_FILES = 12
 _MOST_ENGINES = 16
 _LONGEST_KEY = 52
+_VALUE_WIDTH = 16
+_MOST_COSMETIC_VALUES = 3
 _TOLD_BY_OTHERS = ("requests_per_endpoint", "headroom_bytes_per_rank", "requests_per_rank")
 _LEGEND = {
     "~": "changed",
@@ -51,15 +54,10 @@ def diff_text(document: Mapping[str, Any]) -> list[str]:
     body = list(_body(document))
     used = {line.lstrip()[:1] for line in body}
     legend = "  ".join(f"{sign} {text}" for sign, text in _LEGEND.items() if sign in used)
-    heading = f"From {document['before']['name']} to {document['after']['name']}:  {legend}"
-    return [
-        *_wrapped(heading),
-        "",
-        *body,
-        *_forced(document),
-        "",
-        *_wrapped(summary_line(document)),
-    ]
+    heading = f"From {document['before']['name']} to {document['after']['name']}:"
+    lines = [f"{heading}  {legend}"] if len(heading) + len(legend) < _WIDTH else [heading, legend]
+    lines = [part for line in lines for part in _wrapped(line)]
+    return [*lines, "", *body, *_forced(document), "", *_wrapped(summary_line(document))]
 
 
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
@@ -95,16 +93,15 @@ def _one_recipe(recipe: Mapping[str, Any]) -> Iterator[str]:
     yield f"{SYMBOLS[recipe['status']]} {recipe['path']}{_jobs_text(recipe)}"
     changes = by_effect(recipe["changes"])
     width = min(_LONGEST_KEY, max((len(each["path"]) for each in changes), default=0))
-    texts = [change_text(each) for each in changes]
-    value_width = max((len(text) for text in texts), default=0)
-    is_short = 4 + width + 2 + value_width + 2 + 27 <= _WIDTH
-    for change, text in zip(changes, texts, strict=True):
+    for change in changes:
+        text = change_text(change)
         effect = EFFECTS[change["effect"]] + _in_jobs(change, recipe)
-        symbol = SYMBOLS[change["action"]]
-        if is_short and len(change["path"]) <= width:
-            yield f"  {symbol} {change['path'].ljust(width)}  {text.ljust(value_width)}  {effect}"
+        head = f"  {SYMBOLS[change['action']]} {change['path'].ljust(width)}"
+        line = f"{head}  {text.ljust(_VALUE_WIDTH)}  {effect}"
+        if len(line) <= _WIDTH:
+            yield line
             continue
-        yield f"  {symbol} {change['path']}  ({effect})"
+        yield f"{head}  {effect}"
         if len(text) + 6 <= _WIDTH:
             yield f"      {text}"
         else:
@@ -164,11 +161,11 @@ def _grouped(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _values(groups: Sequence[Mapping[str, Any]]) -> str:
-    listed = [
-        f"{change_text(each, 40)} in {len(each['recipes'])}" for each in groups[:_MOST_VALUES]
-    ]
-    if len(groups) > _MOST_VALUES:
-        listed.append(f"and {len(groups) - _MOST_VALUES} other values")
+    is_cosmetic = groups[0]["effect"] == Effect.COSMETIC
+    most = _MOST_COSMETIC_VALUES if is_cosmetic else _MOST_VALUES
+    listed = [f"{change_text(each, 40)} in {len(each['recipes'])}" for each in groups[:most]]
+    if len(groups) > most:
+        listed.append(f"and {len(groups) - most} other changes")
     return "; ".join(listed)
 
 

@@ -68,7 +68,8 @@ def _range_sides(argument: str, folder: Path) -> Sides:
     kept = [
         each
         for each in _all_sources(second, inside, folder)
-        if each.relative_path not in known and posixpath.dirname(each.relative_path) in folders
+        if each.relative_path not in known
+        and (not folders or posixpath.dirname(each.relative_path) in folders)
     ]
     return Sides(
         before=ReviewSide(label=first, inputs=_inputs(before, kept)),
