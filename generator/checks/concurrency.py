@@ -13,17 +13,12 @@ _CONCURRENCIES = ("benchmark", "concurrencies")
 
 
 def decode_slots(workers: Workers) -> tuple[int, str] | None:
-    """Requests that all workers of a role schedule at once, and the product; None if not said."""
-    data = workers.data_ranks if workers.engine != "trtllm" else _attention_ranks(workers)
-    if not (workers.workers and data and workers.max_num_seqs):
+    """Requests that all vLLM workers of a role schedule at once, and the product."""
+    data = workers.data
+    if workers.engine != "vllm" or not (workers.workers and data and workers.max_num_seqs):
         return None
     slots = workers.workers * data * workers.max_num_seqs
     return slots, f"{workers.workers} workers x DP{data} x {workers.max_num_seqs}"
-
-
-def _attention_ranks(workers: Workers) -> int | None:
-    """TensorRT-LLM's attention data parallelism gives every tensor rank a batch of its own."""
-    return workers.tensor if workers.switch("enable-attention-dp") else 1
 
 
 @rule("CON001", Severity.WARNING)
@@ -69,7 +64,7 @@ def slots_far_beyond_concurrency(job: Job) -> Iterator[Hit]:
     """
     for workers in job.decoding:
         slots = decode_slots(workers)
-        if slots is None or not job.concurrencies or workers.engine != "vllm":
+        if slots is None or not job.concurrencies:
             continue
         highest = job.concurrencies[-1]
         if highest > 0 and slots[0] > _MANY_SLOTS * highest:

@@ -21,7 +21,7 @@ def apply_edits(text: str, edits: Iterable[Edit], source: str) -> tuple[str, int
     key, is no longer what it was, or spans lines. The outcome is read back: the text comes back
     unchanged if anything but the edited values differs.
     """
-    root: yaml.Node = yaml.compose(text, Loader=_LOADER)  # a document that was read before
+    root = yaml.compose(text, Loader=_LOADER)
     expected = parse_document(text, source).data
     replacements: dict[tuple[int, int], str] = {}
     for edit in dict.fromkeys(edits):
@@ -61,12 +61,12 @@ def _in_quotes(text: str) -> str:
     return f"'{doubled}'"
 
 
-def _own_scalar(root: yaml.Node, path: FieldPath) -> yaml.ScalarNode | None:
+def _own_scalar(root: yaml.Node | None, path: FieldPath) -> yaml.ScalarNode | None:
     """The scalar at a path if it is written there: inside its parent's own text."""
     here = root
     for step in path:
-        child = _child(here, step)
-        if child is None or not _is_inside(child, here):
+        child = None if here is None else _child(here, step)
+        if here is None or child is None or not _is_inside(child, here):
             return None
         here = child
     return here if isinstance(here, yaml.ScalarNode) else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generator.checks.job import Job, flag_path
 from generator.checks.engines import engine_defaults_of
+from generator.checks.job import Job, flag_path
 from generator.checks.rule import Hit, Severity, rule
 from generator.checks.workers import Workers, whole
 from generator.cuda_graphs import CudaGraphMode, plan_cuda_graphs
@@ -114,7 +114,7 @@ def graphs_beyond_decode(job: Job) -> Iterator[Hit]:
     """CUDA graphs are captured that no decode batch can use.
 
     ## What it does
-    Counts the capture sizes of a decode role above max-num-seqs x (1 + S).
+    Counts the capture sizes of decode and aggregated roles above max-num-seqs x (1 + S).
 
     ## Why is this bad?
     Capture takes time and memory; the estimate for it can exceed the use by far.
@@ -122,11 +122,10 @@ def graphs_beyond_decode(job: Job) -> Iterator[Hit]:
     ## Example
     `max-num-seqs: 256` with `max-cudagraph-capture-size: 512`: 16 sizes too many.
     """
-    decode = job.role("decode")
     for workers, needed in _decoding(job):
         written = workers.flag(*_CAPTURE_FLAGS)
         size = None if written is None else whole(written[1])
-        if workers is not decode or written is None or size is None or size <= needed:
+        if written is None or size is None or size <= needed:
             continue
         unreachable = [each for each in _listed(size, workers) if each > needed]
         if unreachable and graph_mode(workers) is not CudaGraphMode.NONE:

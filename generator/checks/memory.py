@@ -128,12 +128,11 @@ def block_size_below_alignment(job: Job) -> Iterator[Hit]:
             continue
         final = engine.kv_cache.block_tokens
         if final > block:
-            unforced = engine.unforced_kv_cache
             yield job.flag_hit(
                 workers,
                 "block-size",
                 f"block-size {block} will be raised to {final}",
-                f"leave it out for blocks of {unforced.block_tokens}" if unforced else "",
+                "leave it out, or write what it becomes",
             )
 
 

@@ -184,11 +184,9 @@ def flag_of_all_siblings_missing(job: Job) -> Iterator[Hit]:
             continue
         own = {flag.partition(".")[0] for flag in workers.flags}
         for (engine, role, flag), count in sorted(flags.items()):
-            if (engine, role) == (workers.engine, workers.role) and count == others > 0:
-                if flag not in own and not _has_opposite(flag, own):
-                    yield job.hit(
-                        flag_path(role, flag)[:3], f"{flag} is in all {others} sibling files"
-                    )
+            is_common = (engine, role) == (workers.engine, workers.role) and count == others
+            if is_common and flag not in own and not _has_opposite(flag, own):
+                yield job.hit(flag_path(role, flag)[:3], f"{flag} is in all {others} sibling files")
 
 
 def _has_opposite(flag: str, own: set[str]) -> bool:

@@ -14,6 +14,7 @@ from generator.checks import (
     schema,
     suppressions,
     topology,
+    transfer,
 )
 from generator.checks.rule import JobRule, Rule
 
@@ -50,13 +51,13 @@ JOB_RULES: tuple[JobRule, ...] = (
     pairing.other_block_size,
     pairing.other_drafts_of_hybrid,
     pairing.other_drafts,
-    pairing.hybrid_without_state_layout,
-    pairing.hybrid_without_hybrid_manager,
+    transfer.hybrid_without_state_layout,
+    transfer.hybrid_without_hybrid_manager,
     pairing.other_model_len,
-    pairing.unsaid_load_failure_policy,
-    pairing.connector_in_wrong_place,
+    transfer.unsaid_load_failure_policy,
+    transfer.connector_in_wrong_place,
     pairing.tensor_sizes_without_divisor,
-    pairing.other_router_block_size,
+    transfer.other_router_block_size,
     concurrency.concurrency_beyond_slots,
     concurrency.slots_far_beyond_concurrency,
     concurrency.decode_limits_unsaid,

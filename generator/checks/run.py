@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,10 +18,13 @@ from generator.checks.siblings import Siblings, gather_siblings
 from generator.checks.suppressions import UNUSED, suppress
 from generator.errors import InvalidInput, Problem
 from generator.normal_form import normal_form
-from generator.recipe_expansion import Variant, variants
+from generator.recipe_expansion import Variant, variant_count, variants
 from generator.recipe_inputs import RecipeFile, RecipeInputs
 from generator.recipe_sources import RecipeSource
 from generator.wording import did_you_mean, shown
+
+MAX_VARIANTS = 20_000
+"""Jobs of one file: a grid beyond it is a slip, and would take minutes."""
 
 _KNOWN_IDS = frozenset(rule.id for rule in RULES)
 
@@ -73,17 +76,18 @@ def check_recipes(
     expanded: list[tuple[RecipeFile, tuple[Variant, ...]]] = []
     for file in inputs.recipes:
         try:
-            expanded.append((file, tuple(variants(file.document))))
+            expanded.append((file, _jobs(file)))
         except InvalidInput as error:
             problems += error.problems
     siblings = gather_siblings(expanded)
     rules = [rule for rule in JOB_RULES if selection.has(rule)]
+    not_run = _KNOWN_IDS - {rule.id for rule in rules}
     settings = _Settings(folder=folder)
     found: list[Finding] = []
     for file, jobs in expanded:
         own = _summed_up(file, jobs, rules, model, siblings)
-        found += suppress(own, file.source.name, file.document.text, settings.of(file.source))
-    found += settings.unused(found)
+        found += suppress(own, file.document, settings.of(file.source), not_run)
+    found += settings.unused(found, not_run)
     selected = [each for each in found if selection.has(each.rule)]
     return CheckResult(
         findings=tuple(each for each in selected if each.reason is None),
@@ -102,6 +106,15 @@ def findings_of_job(
     for rule in rules:
         for hit in rule.check(job):
             yield rule, hit
+
+
+def _jobs(file: RecipeFile) -> tuple[Variant, ...]:
+    """Every job of a file; raises InvalidInput where it cannot be expanded, or has too many."""
+    count = variant_count(file.document)
+    if count > MAX_VARIANTS:
+        message = f"makes {count:,} jobs, and at most {MAX_VARIANTS:,} are checked"
+        raise InvalidInput(file.document.problem(("sweep",), message, "split the sweep"))
+    return tuple(variants(file.document))
 
 
 def _summed_up(
@@ -161,13 +174,13 @@ class _Settings:
         self._met |= dict.fromkeys(entries)
         return entries
 
-    def unused(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+    def unused(self, findings: Iterable[Finding], not_run: Collection[str]) -> Iterator[Finding]:
         """Entries that no finding needed, though files they hold for were checked."""
         allowed = {
             (each.rule.id, each.reason) for each in findings if not each.is_suppressed_in_source
         }
         for entry in self._met:
-            if (entry.rule, entry.reason) not in allowed:
+            if (entry.rule, entry.reason) not in allowed and entry.rule not in not_run:
                 yield Finding(
                     rule=UNUSED,
                     source=entry.source,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from generator.checks.finding import Finding
 from generator.checks.rule import Rule, Severity
 from generator.checks.settings import AllowedFindings
+from generator.documents import Document
 
 _COMMENT = re.compile(r"#\s*pdrecipe:\s*ignore\[([^\]]*)\][\s:,-]*(.*)$")
 
@@ -61,12 +62,17 @@ class _Comment:
 
 
 def suppress(
-    findings: Iterable[Finding], source: str, text: str, allowed: tuple[AllowedFindings, ...]
+    findings: Iterable[Finding],
+    document: Document,
+    allowed: tuple[AllowedFindings, ...],
+    not_run: Collection[str] = (),
 ) -> Iterator[Finding]:
     """The findings of one file, those that are suppressed with their reason, and SUP001, SUP002.
 
-    ``allowed`` are the entries of the configuration that hold for the file.
+    ``allowed`` are the entries of the configuration that hold for the file; ``not_run`` are rules
+    that were left out, so that nobody can tell whether their suppressions are needed.
     """
+    source, text = document.source, document.text
     comments = list(_comments(text))
     used: set[_Comment] = set()
     for finding in findings:
@@ -84,9 +90,14 @@ def suppress(
             message = f"ignore[{comment.id}] gives no reason and suppresses nothing"
             hint = "write the reason behind the bracket"
             yield _about(WITHOUT_REASON, source, comment, message, hint)
-        elif comment not in used:
+        elif comment not in used and comment.id not in not_run and not _needs_others(comment):
             message = f"ignore[{comment.id}] suppresses nothing"
             yield _about(UNUSED, source, comment, message, "remove it")
+
+
+def _needs_others(comment: _Comment) -> bool:
+    """Whether a finding depends on which other files are checked beside this one."""
+    return comment.id.startswith("NAM")
 
 
 def _about(rule: Rule, source: str, comment: _Comment, message: str, hint: str) -> Finding:

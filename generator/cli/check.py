@@ -110,8 +110,7 @@ def _show(result: CheckResult, format_: str) -> None:
 
         echo(json.dumps(sarif_document(result), indent=2))
     else:
-        lines = github_lines(result) if format_ == "github" else text_lines(result)
-        for line in lines:
+        for line in github_lines(result) if format_ == "github" else text_lines(result):
             echo(line)
 
 
