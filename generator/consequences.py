@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
 
 from generator.architecture import ModelArchitecture
 from generator.capacity import EngineCapacity, Setting, capacity_in_memory
@@ -20,6 +21,9 @@ from generator.memory_terms import engine_memory, estimated_terms
 from generator.normal_form import NormalForm
 from generator.recipe_engines import RecipeEngine, allocation, recipe_engine
 from generator.units import ceil_div
+
+ModelOf: TypeAlias = Callable[[NormalForm], ModelArchitecture | None]
+"""The model that a recipe runs, None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +62,13 @@ class RoleConsequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consequences:
-    """What follows for one job: GPUs and nodes, and the engines where the model is known."""
+    """What follows for one job: GPUs and nodes, and the engines where the model is known.
 
+    ``models`` are the names of the models that were computed with, None where a side's is not
+    known.
+    """
+
+    models: tuple[str | None, ...]
     gpus: tuple[int | None, int | None]
     nodes: tuple[int | None, int | None]
     roles: tuple[RoleConsequence, ...] = ()
@@ -68,7 +77,7 @@ class Consequences:
 def consequences(
     before: NormalForm | None,
     after: NormalForm | None,
-    architecture: ModelArchitecture | None,
+    model_of: ModelOf,
     profiles: tuple[MeasuredProfile, ...] = (),
 ) -> Consequences:
     """The derived figures of both sides; a side that is None has none.
@@ -76,16 +85,19 @@ def consequences(
     Where a start-up was measured on one side only, the other side is that measurement moved by
     the difference of the estimates, so that two kinds of figures are not compared.
     """
+    forms = [form for form in (before, after) if form is not None]
+    models = [model_of(form) for form in forms]
     sizes = [allocation(form) if form else None for form in (before, after)]
-    roles = dict.fromkeys(role for form in (before, after) if form for role in form.roles)
+    roles = dict.fromkeys(role for form in forms for role in form.roles)
     return Consequences(
+        models=tuple(dict.fromkeys(model.name if model else None for model in models)),
         gpus=(sizes[0].gpus if sizes[0] else None, sizes[1].gpus if sizes[1] else None),
         nodes=(sizes[0].nodes if sizes[0] else None, sizes[1].nodes if sizes[1] else None),
         roles=tuple(
-            _role_consequence(role, before, after, architecture, profiles) for role in roles
-        )
-        if architecture
-        else (),
+            _role_consequence(role, before, after, model_of, profiles)
+            for role in roles
+            if any(models)
+        ),
     )
 
 
@@ -105,13 +117,14 @@ def _role_consequence(
     role: str,
     before: NormalForm | None,
     after: NormalForm | None,
-    architecture: ModelArchitecture,
+    model_of: ModelOf,
     profiles: tuple[MeasuredProfile, ...],
 ) -> RoleConsequence:
     refusals: list[str] = []
 
     def side(form: NormalForm | None) -> _Side | None:
-        if form is None or role not in form.roles:
+        architecture = model_of(form) if form else None
+        if form is None or architecture is None or role not in form.roles:
             return None
         try:
             return _side(form, role, architecture, profiles)
@@ -162,7 +175,10 @@ def _comparable(side: _Side, other: _Side | None) -> EngineMemory:
     """The memory of a side that was not measured, taken from the other side's measurement."""
     if other is None or side.is_measured or not other.is_measured:
         return side.memory
-    if side.engine.gpu != other.engine.gpu:
+    if (side.engine.gpu, side.setting.architecture) != (
+        other.engine.gpu,
+        other.setting.architecture,
+    ):
         return side.memory
     moved = {
         field.name: _moved(
@@ -214,10 +230,3 @@ def _headroom(capacity: EngineCapacity, concurrency: int | None) -> int | None:
     requests = ceil_div(concurrency, engine.pool.data_ranks)
     needed = engine.kv_cache.bytes_for_requests(requests, capacity.at_workload.tokens)
     return capacity.memory.kv_cache.bytes_per_rank - needed
-
-
-def refusals(found: Consequences) -> Iterator[str]:
-    """Why some role has no figures, each reason once."""
-    yield from dict.fromkeys(
-        f"{each.role}: {reason}" for each in found.roles for reason in each.refusals
-    )

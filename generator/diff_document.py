@@ -12,7 +12,7 @@ from generator.effects import strongest
 from generator.errors import Problem
 from generator.normal_form import NormalForm
 from generator.recipe_pairs import FileDiff, Status, VariedChange
-from generator.review import ChangeGroup, FileReview, Review, ReviewSide
+from generator.review import ChangeGroup, FileReview, Review, ReviewFinding, ReviewSide
 from generator.wording import dotted_path
 
 JSON_VERSION = 1
@@ -25,14 +25,27 @@ def diff_document(review: Review) -> dict[str, Any]:
         "version": JSON_VERSION,
         "before": _side(review.before),
         "after": _side(review.after),
-        "model": review.model,
+        "models": _models(review),
         "summary": _summary(review),
         "groups": [_group(group) for group in review.groups],
         "recipes": [
-            _recipe(each) for each in files if each.diff.differs or each.diff.inexpressible
+            _recipe(each)
+            for each in files
+            if each.diff.differs or each.diff.inexpressible or each.appeared or each.vanished
         ],
         "problems": [_problem(each) for each in review.problems],
     }
+
+
+def _models(review: Review) -> list[str]:
+    names = (
+        name
+        for each in review.files
+        for jobs in each.consequences
+        for name in jobs.found.models
+        if name is not None
+    )
+    return list(dict.fromkeys(names))
 
 
 def _side(side: ReviewSide) -> dict[str, Any]:
@@ -58,6 +71,10 @@ def _summary(review: Review) -> dict[str, Any]:
         **counts,
         "values_compared": sum(pair.diff.compared for diff in diffs for pair in diff.pairs),
         "effect": _text(strongest(effects)),
+        "findings": {
+            "appeared": sum(len(each.appeared) for each in review.files),
+            "vanished": sum(len(each.vanished) for each in review.files),
+        },
     }
 
 
@@ -123,7 +140,15 @@ def _recipe(review: FileReview) -> dict[str, Any]:
             {"jobs": len(each.suffixes), **_consequences(each.found)}
             for each in review.consequences
         ],
+        "findings": {
+            "appeared": [_finding(each) for each in review.appeared],
+            "vanished": [_finding(each) for each in review.vanished],
+        },
     }
+
+
+def _finding(finding: ReviewFinding) -> dict[str, Any]:
+    return {**asdict(finding), "line": finding.line or None}
 
 
 def _lines(
@@ -148,6 +173,7 @@ def _inexpressible(varied: VariedChange) -> dict[str, Any]:
 
 def _consequences(found: Consequences) -> dict[str, Any]:
     return {
+        "models_known": None not in found.models,
         "gpus": {"before": found.gpus[0], "after": found.gpus[1]},
         "nodes": {"before": found.nodes[0], "after": found.nodes[1]},
         "engines": [

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.diff_wording import (
-    EFFECTS,
+from generator.diff_figures import (
     FIGURES,
-    SYMBOLS,
     basis_lines,
-    by_effect,
-    change_text,
     cluster_lines,
     differing_engines,
     engine_label,
     figure_of_both,
+    refusal_lines,
+    unknown_model_lines,
+)
+from generator.diff_wording import (
+    EFFECTS,
+    SYMBOLS,
+    by_effect,
+    change_text,
+    finding_rows,
     inexpressible_lines,
     names,
     no_changes_line,
     plural,
-    refusal_lines,
     summary_line,
     value_text,
 )
@@ -63,6 +67,7 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _groups(document)
         yield from _files(document)
         yield from _figures(document)
+        yield from _findings(document)
     yield from _listed("What a layout has no key for:", list(inexpressible_lines(document)))
     problems = [each["message"] for each in document["problems"]]
     yield from _listed("Not compared, since it cannot be read:", problems)
@@ -113,11 +118,15 @@ def _files(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _figures(document: Mapping[str, Any]) -> Iterator[str]:
     engines, unchanged = differing_engines(document)
-    notes = [*cluster_lines(document), *refusal_lines(document)]
+    notes = [
+        *cluster_lines(document),
+        *refusal_lines(document),
+        *unknown_model_lines(document),
+    ]
     if engines:
         labels = [figure.label for figure in FIGURES]
         rule = " | ".join(["---:"] * (len(labels) + 2))
-        yield f"\nCapacity of {_code(str(document['model']))}, GiB of one rank:\n"
+        yield f"\nCapacity of {', '.join(map(_code, document['models']))}, GiB of one rank:\n"
         yield f"| engine | recipes | tokens | {' | '.join(labels)} |\n| --- | {rule} |"
         for row in engines[:_MOST_ENGINES]:
             figures = (figure_of_both(figure, row.engine) for figure in FIGURES)
@@ -125,11 +134,22 @@ def _figures(document: Mapping[str, Any]) -> Iterator[str]:
             yield _row(label, count, str(row.request_tokens), *figures)
         notes += basis_lines(row.engine for row in engines)
     hidden = max(0, len(engines) - _MOST_ENGINES)
-    if hidden or (unchanged and document["model"]):
+    if hidden or unchanged:
         notes.append(f"Engines not shown: {hidden} more, {unchanged} with the same figures.")
     if notes:
         yield ""
         yield from (f"- {_text(note)}" for note in notes)
+
+
+def _findings(document: Mapping[str, Any]) -> Iterator[str]:
+    for side in ("appeared", "vanished"):
+        rows = [row for row in finding_rows(document) if row.side == side]
+        lines = [
+            f"{row.finding['severity']} {row.finding['rule']} in {names(row.recipes)}:"
+            f" {row.finding['message']}"
+            for row in rows
+        ]
+        yield from _listed(f"Findings that {side}:", lines)
 
 
 def _recipe(recipe: Mapping[str, Any]) -> Iterator[str]:

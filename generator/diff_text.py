@@ -6,25 +6,29 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.diff_wording import (
-    EFFECTS,
+from generator.diff_figures import (
     FIGURES,
-    SYMBOLS,
     EngineRow,
     Figure,
     basis_lines,
-    by_effect,
-    change_text,
     cluster_lines,
     differing_engines,
     engine_label,
     figure_after,
     figure_with_difference,
+    refusal_lines,
+    unknown_model_lines,
+)
+from generator.diff_wording import (
+    EFFECTS,
+    SYMBOLS,
+    by_effect,
+    change_text,
+    finding_rows,
     inexpressible_lines,
     names,
     no_changes_line,
     plural,
-    refusal_lines,
     summary_line,
     value_text,
 )
@@ -33,6 +37,8 @@ from generator.effects import Effect
 _WIDTH = 100
 _MOST_VALUES = 10
 _MOST_FILES = 12
+_MOST_FINDINGS = 12
+_FINDING_SIGNS = {"appeared": "!", "vanished": "*"}
 _MOST_ENGINES = 16
 _LONGEST_KEY = 52
 _VALUE_WIDTH = 16
@@ -43,7 +49,8 @@ _LEGEND = {
     "+": "added",
     "-": "removed",
     ">": "renamed",
-    "!": "siblings without the change",
+    "!": "look at this",
+    "*": "settled",
 }
 
 
@@ -68,6 +75,20 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _grouped(document)
     yield from _files(document)
     yield from _figures(document)
+    yield from _findings(document)
+
+
+def _findings(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = finding_rows(document)
+    if rows:
+        yield ""
+    for row in rows[:_MOST_FINDINGS]:
+        finding, count = row.finding, len(row.recipes)
+        where = names(row.recipes) if count < 3 else plural(count, "recipe")
+        head = f"{_FINDING_SIGNS[row.side]} {finding['severity']} {finding['rule']} {row.side}"
+        yield from _wrapped(f"{head} in {where}: {finding['message']}")
+    if len(rows) > _MOST_FINDINGS:
+        yield f"  and findings of {plural(len(rows) - _MOST_FINDINGS, 'rule')} more"
 
 
 def _jobs_moved(recipe: Mapping[str, Any]) -> bool:
@@ -192,16 +213,21 @@ def _forced(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _figures(document: Mapping[str, Any]) -> Iterator[str]:
     engines, unchanged = differing_engines(document)
-    notes = [*cluster_lines(document), *refusal_lines(document)]
+    notes = [
+        *cluster_lines(document),
+        *refusal_lines(document),
+        *unknown_model_lines(document),
+    ]
     if engines or notes:
         yield ""
     for note in notes:
         yield from _wrapped(note)
     if not engines:
-        if document["model"] and unchanged:
+        if unchanged:
             yield f"Capacity: as before, {plural(unchanged, 'engine')} computed for both sides."
         return
-    yield f"Capacity of {document['model']} after the change (difference), GiB of one rank:"
+    models = ", ".join(document["models"])
+    yield from _wrapped(f"Capacity of {models} after the change (difference), GiB of one rank:")
     shown = engines[:_MOST_ENGINES]
     for tokens in dict.fromkeys(row.request_tokens for row in shown):
         yield from _table(tokens, [row for row in shown if row.request_tokens == tokens])

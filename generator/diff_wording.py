@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from generator.effects import Effect
-from generator.units import gib
 
 SYMBOLS = {"changed": "~", "added": "+", "removed": "-", "renamed": ">", "same": "="}
 
@@ -19,7 +18,6 @@ EFFECTS = {
     Effect.CHANGES_MEMORY.value: "changes memory",
 }
 _ORDER = {effect.value: rank for rank, effect in enumerate(Effect)}
-_ROLE_LETTERS = {"prefill": "P", "decode": "D", "agg": "agg"}
 
 
 def value_text(value: Any, most_characters: int = 60) -> str:
@@ -73,6 +71,8 @@ def summary_line(document: Mapping[str, Any]) -> str:
     counts = [f"{summary[kind]} {kind}" for kind in kinds if summary[kind]]
     effect = summary["effect"]
     ending = f" Strongest effect: {EFFECTS[effect]}." if effect else ""
+    found = [f"{count} {side}" for side, count in summary["findings"].items() if count]
+    ending += f" Findings: {', '.join(found)}." if found else ""
     total = summary["compared"] + summary["added"] + summary["removed"]
     return (
         f"{plural(total, 'recipe')}: {', '.join(counts)}, {summary['unchanged']} unchanged.{ending}"
@@ -105,209 +105,23 @@ def inexpressible_lines(document: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-# --- figures ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A column of figures: what it is called, where it is and how it is written."""
+class FindingRow:
+    """A rule's finding that came or went: the first such finding and every recipe with one."""
 
-    label: str
-    key: str
-    write: Callable[[float], str]
-
-
-def _gib(value: float) -> str:
-    return f"{gib(value):,.2f}"
+    side: str
+    finding: Mapping[str, Any]
+    recipes: list[str]
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _tenths(value: float) -> str:
-    return f"{value:,.1f}"
-
-
-FIGURES = (
-    Figure(label="KV cache", key="kv_cache_bytes_per_rank", write=_gib),
-    Figure(label="req/rank", key="requests_per_rank", write=_tenths),
-    Figure(label="endpoint", key="requests_per_endpoint", write=_tenths),
-    Figure(label="block", key="block_tokens", write=_count),
-    Figure(label="graphs", key="graphs", write=_count),
-    Figure(label="slots", key="slots", write=_count),
-    Figure(label="load", key="concurrency", write=_count),
-    Figure(label="headroom", key="headroom_bytes_per_rank", write=_gib),
-)
-
-
-def engine_label(engine: Mapping[str, Any]) -> str:
-    """Role, layout and drafted tokens of an engine; both where they changed."""
-    labels = dict.fromkeys(
-        f"{side['layout']}{_mtp(side)}" for side in (engine["before"], engine["after"]) if side
-    )
-    return f"{_ROLE_LETTERS[engine['role']]} {' -> '.join(labels)}"
-
-
-def _mtp(side: Mapping[str, Any]) -> str:
-    tokens = side["num_speculative_tokens"]
-    return f" mtp{tokens}" if tokens else ""
-
-
-def figure_with_difference(figure: Figure, engine: Mapping[str, Any]) -> str:
-    """``133.61 (-0.12)``: a figure of the after side, and by how much it moved if it did."""
-    before, after = (engine[side] and engine[side][figure.key] for side in ("before", "after"))
-    if after is None:
-        return "-" if before is None else f"({figure.write(before)} before)"
-    if before is None:
-        return figure.write(after)
-    moved = figure.write(after - before)
-    is_still = not float(moved.replace(",", ""))
-    return figure.write(after) if is_still else f"{figure.write(after)} ({_signed(moved)})"
-
-
-def figure_after(figure: Figure, engine: Mapping[str, Any]) -> str:
-    """``133.61``: a figure of the after side alone."""
-    side = engine["after"]
-    return "-" if side is None or side[figure.key] is None else figure.write(side[figure.key])
-
-
-def figure_of_both(figure: Figure, engine: Mapping[str, Any]) -> str:
-    """``133.73 -> 133.61``, or one figure where both are written the same."""
-    sides = [
-        "-"
-        if engine[side] is None or engine[side][figure.key] is None
-        else figure.write(engine[side][figure.key])
-        for side in ("before", "after")
-    ]
-    return sides[0] if sides[0] == sides[1] else " -> ".join(sides)
-
-
-def _signed(text: str) -> str:
-    return text if text.startswith("-") else f"+{text}"
-
-
-def is_changed(engine: Mapping[str, Any]) -> bool:
-    """Whether any figure of an engine differs as it is written."""
-    return engine["before"] != engine["after"]
-
-
-@dataclass(slots=True)
-class EngineRow:
-    """An engine whose figures differ, and the number of recipes that start it so."""
-
-    engine: Mapping[str, Any]
-    recipes: set[str]
-
-    @property
-    def request_tokens(self) -> int:
-        side = self.engine["after"] or self.engine["before"]
-        return int(side["request_tokens"])
-
-
-def differing_engines(document: Mapping[str, Any]) -> tuple[list[EngineRow], int]:
-    """Each engine whose figures differ, once, by request length; and how many do not.
-
-    A recipe without a load counts with one that starts the same engine under a load.
-    """
-    rows: dict[str, EngineRow] = {}
-    unchanged = 0
-    found = sorted(_engines(document), key=lambda each: not _is_loaded(each[1]))
-    for path, engine in found:
-        if not is_changed(engine):
-            unchanged += 1
-            continue
-        alike = _key(engine, with_load=False)
-        key = _key(engine, with_load=True) if _is_loaded(engine) else alike
-        same = next((row for known, row in rows.items() if known.startswith(alike)), None)
-        if _is_loaded(engine) or same is None:
-            same = rows.setdefault(key, EngineRow(engine=engine, recipes=set()))
-        same.recipes.add(path)
-    return sorted(rows.values(), key=lambda row: -row.request_tokens), unchanged
-
-
-def _engines(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for recipe in document["recipes"]:
-        for each in recipe["consequences"]:
-            for engine in each["engines"]:
-                if engine["before"] or engine["after"]:
-                    yield recipe["path"], engine
-
-
-def _is_loaded(engine: Mapping[str, Any]) -> bool:
-    return any(side and side["concurrency"] is not None for side in _sides(engine))
-
-
-def _sides(engine: Mapping[str, Any]) -> tuple[Any, Any]:
-    return engine["before"], engine["after"]
-
-
-def _key(engine: Mapping[str, Any], *, with_load: bool) -> str:
-    """What tells rows apart; a key with the load starts with the one without it."""
-    own = [[side[key] for key in _OWN_FIGURES] if side else None for side in _sides(engine)]
-    load = [
-        [side[key] for key in ("request_tokens", "concurrency")] if side else None
-        for side in _sides(engine)
-    ]
-    return json.dumps([engine["role"], own]) + (json.dumps(load) if with_load else "")
-
-
-_OWN_FIGURES = (
-    "layout",
-    "num_speculative_tokens",
-    "kv_cache_bytes_per_rank",
-    "block_tokens",
-    "graphs",
-    "slots",
-)
-
-
-def refusal_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Why engines have no figures, each reason once with the number of recipes."""
-    found: dict[str, set[str]] = {}
-    for recipe in document["recipes"]:
-        for each in recipe["consequences"]:
-            for engine in each["engines"]:
-                for reason in engine["refusals"]:
-                    found.setdefault(f"{engine['role']}: {reason}", set()).add(recipe["path"])
-    for reason, recipes in found.items():
-        yield f"no figures of {reason} ({plural(len(recipes), 'recipe')})"
-
-
-def cluster_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """GPUs and nodes where they change, each change once with the number of recipes."""
-    found: dict[str, set[str]] = {}
-    for recipe in document["recipes"]:
-        if recipe["before_path"] is None:
-            continue
-        for each in recipe["consequences"]:
-            moved = [
-                f"{name} {each[key]['before']} -> {each[key]['after']}"
-                for name, key in (("GPUs", "gpus"), ("nodes", "nodes"))
-                if each[key]["before"] != each[key]["after"]
-            ]
-            if moved:
-                found.setdefault(", ".join(moved), set()).add(recipe["path"])
-    for moved, recipes in found.items():
-        yield f"{moved} in {plural(len(recipes), 'recipe')}"
-
-
-def basis_lines(engines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """How far figures of engines that nobody started may be off."""
-    listed = list(engines)
-    spread = max(
-        (side["uncertainty_bytes"] for engine in listed for side in _sides(engine) if side),
-        default=0,
-    )
-    if not spread:
-        return
-    yield (
-        f"Where no start-up was measured KV cache is estimated, within +-{_gib(spread)} GiB, and"
-        " a measured other side is the start of it: the difference is nearer than the figures."
-    )
-    if any(
-        side and side["graphs"] != (engine["before"] or side)["graphs"]
-        for engine in listed
-        for side in _sides(engine)
-    ):
-        yield "The estimate does not tell more graphs from fewer: each one takes memory, too."
+def finding_rows(document: Mapping[str, Any]) -> list[FindingRow]:
+    """Findings that only one side has, each rule once with its recipes; what is new comes first."""
+    rows: dict[tuple[str, str], FindingRow] = {}
+    for side in ("appeared", "vanished"):
+        for recipe in document["recipes"]:
+            for finding in recipe["findings"][side]:
+                row = FindingRow(side=side, finding=finding, recipes=[])
+                row = rows.setdefault((side, finding["rule"]), row)
+                if recipe["path"] not in row.recipes:
+                    row.recipes.append(recipe["path"])
+    return list(rows.values())

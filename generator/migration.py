@@ -10,6 +10,7 @@ from typing import Any
 from generator.difference import Change, compare
 from generator.documents import Document, parse_document
 from generator.errors import InvalidInput, Problem
+from generator.migration_renames import RecipeValues
 from generator.migration_sections import SectionMigration
 from generator.normal_form import inexpressible, normal_form
 from generator.normal_form.leaves import leaves
@@ -122,17 +123,12 @@ def _rearranged(document: Document, lost: frozenset[FieldPath]) -> str:
 def _migrated(document: Document, entries: TextEntries, sections: list[Entry]) -> list[Entry]:
     data = document.data
     if "base" not in data:
-        return SectionMigration(entries, data, data).migrated(sections)
+        return SectionMigration(RecipeValues(entries, data, 0), data).migrated(sections)
     for entry in sections:
         key = str(entry.path[-1])
         if (key == "base" or is_override_key(key)) and entries.open(entry):
-            migration = SectionMigration(
-                entries,
-                data[key],
-                data["base"],
-                is_override_file=True,
-                is_partial=key != "base",
-            )
+            values = RecipeValues(entries, data[key], 1)
+            migration = SectionMigration(values, data["base"], is_partial=key != "base")
             entry.children = migration.migrated(entry.children or [])
     return sections
 

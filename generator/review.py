@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
-from generator.architecture import ModelArchitecture
-from generator.consequences import Consequences, consequences
+from generator.consequences import Consequences, ModelOf, consequences
 from generator.difference import Action, Change, meant_values
 from generator.effects import Effect
 from generator.errors import InvalidInput, Problem
@@ -35,11 +34,33 @@ class ConsequencesOfJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewFinding:
+    """What a check says of a recipe file; rule and path make it the same finding on both sides."""
+
+    rule: str
+    severity: str
+    path: str
+    line: int
+    message: str
+    hint: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.rule, self.path
+
+
+FindingsOf: TypeAlias = Callable[[RecipeInputs], Mapping[str, Sequence[ReviewFinding]]]
+"""The findings of recipes by the names of their sources."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileReview:
-    """A pair of files and what follows from how they differ."""
+    """A pair of files, what follows from how they differ, and the findings that come and go."""
 
     diff: FileDiff
-    consequences: tuple[ConsequencesOfJobs, ...]
+    consequences: tuple[ConsequencesOfJobs, ...] = ()
+    appeared: tuple[ReviewFinding, ...] = ()
+    vanished: tuple[ReviewFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +77,10 @@ class ChangeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """Everything a diff says. ``model`` is None where no model is known."""
+    """Everything a diff says."""
 
     before: ReviewSide
     after: ReviewSide
-    model: str | None
     files: tuple[FileReview, ...]
     groups: tuple[ChangeGroup, ...]
     problems: tuple[Problem, ...]
@@ -69,7 +89,8 @@ class Review:
 def review(
     before: ReviewSide,
     after: ReviewSide,
-    architecture: ModelArchitecture | None = None,
+    model_of: ModelOf,
+    findings_of: FindingsOf,
     profiles: tuple[MeasuredProfile, ...] = (),
 ) -> Review:
     """Compare two sides; what cannot be read is among the problems and is compared with nothing."""
@@ -77,11 +98,11 @@ def review(
     old = _expanded(before.inputs, problems)
     new = _expanded(after.inputs, problems)
     readable = [diff for diff in pair_files(old, new) if not _is_half(diff, problems)]
+    files = [_reviewed(diff, model_of, profiles) for diff in readable]
     return Review(
         before=before,
         after=after,
-        model=architecture.name if architecture else None,
-        files=tuple(_reviewed(diff, architecture, profiles) for diff in readable),
+        files=tuple(_with_findings(files, before, after, findings_of)),
         groups=tuple(_groups(readable)),
         problems=tuple(dict.fromkeys(problems)),
     )
@@ -109,11 +130,11 @@ def _is_half(diff: FileDiff, problems: Iterable[Problem]) -> bool:
 
 
 def _reviewed(
-    diff: FileDiff, architecture: ModelArchitecture | None, profiles: tuple[MeasuredProfile, ...]
+    diff: FileDiff, model_of: ModelOf, profiles: tuple[MeasuredProfile, ...]
 ) -> FileReview:
     found: dict[Consequences, list[str]] = {}
     for suffix, before, after in _differing_jobs(diff):
-        found.setdefault(consequences(before, after, architecture, profiles), []).append(suffix)
+        found.setdefault(consequences(before, after, model_of, profiles), []).append(suffix)
     return FileReview(
         diff=diff,
         consequences=tuple(
@@ -132,6 +153,45 @@ def _differing_jobs(
     if diff.before is None and diff.after is not None:
         for suffix, form in diff.after.forms.items():
             yield suffix, None, form
+
+
+# --- findings ---------------------------------------------------------------------------------
+
+
+def _with_findings(
+    files: Sequence[FileReview], before: ReviewSide, after: ReviewSide, findings_of: FindingsOf
+) -> Iterator[FileReview]:
+    """The findings that only one side has; files of folders in which nothing differs have none."""
+    folders = {
+        posixpath.dirname(side.path)
+        for each in files
+        if each.diff.differs
+        for side in (each.diff.before, each.diff.after)
+        if side
+    }
+    old, new = (findings_of(_inside(side.inputs, folders)) for side in (before, after))
+    for each in files:
+        was = _findings(each.diff.before, old)
+        now = _findings(each.diff.after, new)
+        yield replace(
+            each,
+            appeared=tuple(finding for key, finding in now.items() if key not in was),
+            vanished=tuple(finding for key, finding in was.items() if key not in now),
+        )
+
+
+def _inside(inputs: RecipeInputs, folders: set[str]) -> RecipeInputs:
+    recipes = (
+        file for file in inputs.recipes if posixpath.dirname(file.source.relative_path) in folders
+    )
+    return RecipeInputs(recipes=tuple(recipes))
+
+
+def _findings(
+    recipe: ExpandedRecipe | None, found: Mapping[str, Sequence[ReviewFinding]]
+) -> dict[tuple[str, str], ReviewFinding]:
+    listed = found.get(recipe.file.source.name, ()) if recipe else ()
+    return {finding.key: finding for finding in listed}
 
 
 # --- the same change in many ------------------------------------------------------------------

@@ -140,7 +140,7 @@ class TextEntries:
 
     def _end_of_value(self, key: Any, value: Any, column: int, limit: int) -> int:
         """The line after a value and the comments that are indented deeper than its key."""
-        last = max(key.start_mark.line, _last_line(value, key.start_mark.line))
+        last: int = max(key.start_mark.line, _last_line(value, key.start_mark.line))
         while last > key.start_mark.line and not self._lines[last].strip():
             last -= 1
         stop = last + 1

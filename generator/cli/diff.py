@@ -6,11 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import click
 
+from generator.checks.known_models import chosen_model, model_of
 from generator.cli.measured import profile_option
 from generator.cli.output import echo, talk
 from generator.diff_document import diff_document
@@ -20,8 +21,8 @@ from generator.diff_wording import SYMBOLS
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.facts import MeasuredProfile
 from generator.git_external_diff import GitCall, external_diff_sides, git_call, plain_diff
-from generator.hf_config import load_architecture
 from generator.review import review
+from generator.review_findings import findings_by_source
 from generator.review_sides import Sides, sides_of_arguments
 
 _COLOURS = {SYMBOLS["added"]: "green", SYMBOLS["removed"]: "red", SYMBOLS["changed"]: "yellow"}
@@ -40,8 +41,8 @@ _COLOURS = {SYMBOLS["added"]: "green", SYMBOLS["removed"]: "red", SYMBOLS["chang
 @click.option("--exit-code", is_flag=True, help="Exit 10 where recipes differ by meaning.")
 @click.option(
     "--model",
-    type=click.Path(path_type=Path),
-    help="Model folder or config.json; with it capacity of both sides is computed.",
+    metavar="DIR|ID",
+    help="Model of all these recipes: a folder with its config.json, or a known repository.",
 )
 @profile_option
 def diff(
@@ -49,7 +50,7 @@ def diff(
     sides: tuple[str, ...],
     output_format: str,
     exit_code: bool,
-    model: Path | None,
+    model: str | None,
     profiles: tuple[MeasuredProfile, ...],
 ) -> None:
     """Compare recipes by meaning: layout, order, spelling, comments and defaults do not count.
@@ -70,11 +71,17 @@ def diff(
 
 
 def _document(
-    sides: Sides, model: Path | None, profiles: tuple[MeasuredProfile, ...]
+    sides: Sides, model: str | None, profiles: tuple[MeasuredProfile, ...]
 ) -> dict[str, Any]:
     """The answer; its problems are told on stderr. Raises InvalidInput where nothing is left."""
-    architecture = load_architecture(model) if model else None
-    found = review(sides.before, sides.after, architecture, profiles)
+    chosen = chosen_model(model) if model is not None else None
+    found = review(
+        sides.before,
+        sides.after,
+        model_of if chosen is None else lambda _: chosen,
+        partial(findings_by_source, model=chosen),
+        profiles,
+    )
     if not found.files:
         hint = "name recipe files, or folders that hold some"
         message = f"no recipe in {sides.before.label} or {sides.after.label}"
@@ -100,7 +107,7 @@ def _show_lines(lines: Sequence[str]) -> None:
 
 
 def _answer_git(
-    call: GitCall, output_format: str, model: Path | None, profiles: tuple[MeasuredProfile, ...]
+    call: GitCall, output_format: str, model: str | None, profiles: tuple[MeasuredProfile, ...]
 ) -> None:
     """One file of `git diff`; what is no recipe is shown line by line, as git would have."""
     try:
