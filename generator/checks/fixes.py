@@ -62,14 +62,31 @@ def _in_quotes(text: str) -> str:
 
 
 def _own_scalar(root: yaml.Node | None, path: FieldPath) -> yaml.ScalarNode | None:
-    """The scalar at a path if it is written there: inside its parent's own text."""
-    here = root
+    """The scalar at a path if it is written there and means nothing elsewhere."""
+    here, shared = root, _shared(root)
     for step in path:
-        child = None if here is None else _child(here, step)
-        if here is None or child is None or not _is_inside(child, here):
+        here = None if here is None else _child(here, step)
+        if id(here) in shared:
             return None
-        here = child
     return here if isinstance(here, yaml.ScalarNode) else None
+
+
+def _shared(root: yaml.Node | None) -> set[int]:
+    """The ids of nodes that aliases and merge keys bring to a second place."""
+    seen: set[int] = set()
+    shared: set[int] = set()
+    waiting = [] if root is None else [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            shared.add(id(node))
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            waiting += (value for _, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+    return shared
 
 
 def _child(node: yaml.Node, step: str | int) -> yaml.Node | None:
@@ -79,11 +96,6 @@ def _child(node: yaml.Node, step: str | int) -> yaml.Node | None:
         found: yaml.Node = node.value[step]
         return found
     return None
-
-
-def _is_inside(child: yaml.Node, parent: yaml.Node) -> bool:
-    start, end = parent.start_mark.index, parent.end_mark.index
-    return bool(start <= child.start_mark.index and child.end_mark.index <= end)
 
 
 def _at(data: Any, path: FieldPath) -> Any:

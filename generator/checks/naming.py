@@ -147,7 +147,7 @@ def variable_nearly_a_siblings(job: Job) -> Iterator[Hit]:
             if common:
                 yield job.hit(
                     ("roles", workers.role, "env", name),
-                    f"only this file has {name}, {counts[common[0]]} of its siblings have"
+                    f"only this file has {name}, {counts[common[0]]} files of the folder have"
                     f" {common[0]}",
                     f"did you mean {common[0]}?",
                 )

@@ -86,7 +86,8 @@ def check_recipes(
     found: list[Finding] = []
     for file, jobs in expanded:
         own = _summed_up(file, jobs, rules, model, siblings)
-        found += suppress(own, file.document, settings.of(file.source), not_run)
+        judged = suppress(own, file.document, settings.of(file.source), not_run)
+        found += sorted(judged, key=lambda each: (each.line, each.rule.id, each.path))
     found += settings.unused(found, not_run)
     selected = [each for each in found if selection.has(each.rule)]
     return CheckResult(
@@ -143,7 +144,7 @@ def _summed_up(
                 if known is None
                 else replace(known, variants=known.variants + 1)
             )
-    return sorted(found.values(), key=lambda each: (each.line, each.rule.id, each.path))
+    return list(found.values())
 
 
 def _finding(rule: Rule, hit: Hit, file: RecipeFile, variant: Variant, count: int) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,7 +100,7 @@ def _selection(select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
 
 
 def _read(paths: tuple[str, ...]) -> RecipeInputs:
-    return read_recipes(collect_sources(paths, stdin=click.get_binary_stream("stdin")))
+    return read_recipes(collect_sources(paths, stdin=sys.stdin.buffer))
 
 
 def _show(result: CheckResult, format_: str) -> None:
