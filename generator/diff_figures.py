@@ -221,8 +221,8 @@ def basis_lines(engines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     if not spread:
         return
     yield (
-        f"Where no start-up was measured KV cache is estimated, within +-{_gib(spread)} GiB, and"
-        " a measured other side is the start of it: the difference is nearer than the figures."
+        f"Figures of a start-up that nobody measured are estimates within +-{_gib(spread)} GiB; they"
+        " start from the other side's where that was measured, and differences are nearer."
     )
     if any(
         side and side["graphs"] != (engine["before"] or side)["graphs"]

@@ -43,7 +43,13 @@ _MOST_ENGINES = 16
 _LONGEST_KEY = 52
 _VALUE_WIDTH = 16
 _MOST_COSMETIC_VALUES = 3
-_TOLD_BY_OTHERS = ("requests_per_endpoint", "headroom_bytes_per_rank", "requests_per_rank")
+_TOLD_BY_OTHERS = (
+    "requests_per_endpoint",
+    "headroom_bytes_per_rank",
+    "requests_per_rank",
+    "concurrency",
+    "slots",
+)
 _LEGEND = {
     "~": "changed",
     "+": "added",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -22,6 +23,7 @@ from generator.wording import FieldPath, dotted_path, shown
 from generator.yaml_entries import CannotSplit, Entry, TextEntries
 
 _NOTE = "not in schema 2: "
+_COMMENT = re.compile(r"(?:^|(?<=\s))#.*\S", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ def migrate_document(document: Document) -> Migration:
         raise InvalidInput(document.problem(("schema",), "is a recipe of layout v2", hint))
     lost = dict(_lost(before))
     text = _rearranged(document, frozenset(lost))
+    _require_comments(document, text)
     after = _read_back(document, text)
     compared = _proved(document, before, list(variants(after)))
     return Migration(
@@ -69,6 +72,15 @@ def _lost(jobs: Iterable[Variant]) -> Iterator[tuple[FieldPath, Any]]:
         for each in inexpressible(form, Dialect.V2):
             if each.is_known:
                 yield variant.origin(form.values[each.path].written_at), each.value
+
+
+def _require_comments(document: Document, text: str) -> None:
+    """Raise InvalidInput where a comment is not in the text any more."""
+    lost = [each for each in _COMMENT.findall(document.text) if each not in text]
+    if lost:
+        hint = "put it on a line of its own"
+        message = f"the comment {shown(lost[0])} would be lost"
+        raise InvalidInput(document.problem((), message, hint))
 
 
 def _read_back(document: Document, text: str) -> Document:

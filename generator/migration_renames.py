@@ -15,6 +15,11 @@ from generator.yaml_entries import Entry, TextEntries
 from generator.yaml_scalars import dump_yaml_scalar
 
 _DYNAMO_SOURCES = {"version": "pypi", "wheel": "wheel", "hash": "rev"}
+_MOVING_KEYS = {
+    "frontend": frozenset({"type", "dedicated_node", "orchestrator_placement"}),
+    "benchmark": frozenset({"client_dedicated_node", "client_placement"}),
+    "dynamo": frozenset({*_DYNAMO_SOURCES, "cargo_patches"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +52,20 @@ class RecipeValues:
 
 def renamed_section(key: str, entry: Entry, values: RecipeValues) -> Entry:
     """A section of a recipe with v2's keys; one that both layouts write alike stays as it is."""
-    if key in ("frontend", "benchmark", "dynamo") and values.opened(entry):
-        children = taken(entry)
-        match key:
-            case "frontend":
-                children = _placed(children, "dedicated_node", "orchestrator_placement", values)
-                children = [_router(child, values) for child in children]
-            case "benchmark":
-                children = _placed(children, "client_dedicated_node", "client_placement", values)
-            case "dynamo":
-                children = _sourced(children, values)
-        entry.children = children
+    section = values.value(entry)
+    moving = _MOVING_KEYS.get(key, frozenset())
+    if not isinstance(section, Mapping) or moving.isdisjoint(section) or not values.opened(entry):
+        return entry
+    children = taken(entry)
+    match key:
+        case "frontend":
+            children = _placed(children, "dedicated_node", "orchestrator_placement", values)
+            children = [_router(child, values) for child in children]
+        case "benchmark":
+            children = _placed(children, "client_dedicated_node", "client_placement", values)
+        case "dynamo":
+            children = _sourced(children, values)
+    entry.children = children
     return entry
 
 
@@ -76,34 +84,42 @@ def _placed(
     if not moved:
         return children
     dedicated = values.consumed(found[switch]) is True if switch in found else False
-    if not dedicated and placement in found:
-        node = Entry(key="node", inline=found[placement].inline)
-    else:
-        comment = trailing_comment(found[switch].inline) if switch in found else ""
-        node = Entry(key="node", inline=f" {'dedicated' if dedicated else 'head'}{comment}")
+    telling = found[placement] if not dedicated and placement in found else found[switch]
+    inline = telling.inline
+    if telling.path[-1] == switch:
+        inline = f" {'dedicated' if dedicated else 'head'}{trailing_comment(inline)}"
+    node = Entry(key="node", inline=inline)
     above = [line for each in moved for line in each.above]
+    above += [line for each in moved if each is not telling for line in _own_comment(each)]
     after = [line for each in moved for line in each.after]
     nested = Entry(key="placement", above=above, after=after, children=[node])
     return replaced(children, moved, nested)
 
 
 def _sourced(children: list[Entry], values: RecipeValues) -> list[Entry]:
-    moved, parts = [], []
+    """Where Dynamo comes from is a section of its own in v2; a commit has its repository beside."""
+    moved: list[Entry] = []
+    parts: list[Entry] = []
+    above: list[str] = []
     for child in children:
         name = str(child.path[-1])
-        if name == "cargo_patches":
-            child.key = "patches"
-        if name in _DYNAMO_SOURCES or name == "cargo_patches":
-            moved.append(child)
-            if name == "hash":
-                if values.value(child) is None:
-                    continue
-                git = dump_yaml_scalar(DYNAMO_REPOSITORY)
-                parts.append(Entry(key="git", inline=f" {git}", above=child.above))
-                child.above = []
-            child.key = _DYNAMO_SOURCES.get(name, child.key)
-            parts.append(child)
-    if not moved:
-        return children
-    source = Entry(key="source", children=without_first_blanks(parts))
+        if name not in _MOVING_KEYS["dynamo"]:
+            continue
+        moved.append(child)
+        if name == "hash" and values.value(child) is None:
+            above += [*child.above, *_own_comment(child)]
+            continue
+        if name == "hash":
+            git = dump_yaml_scalar(DYNAMO_REPOSITORY)
+            parts.append(Entry(key="git", inline=f" {git}", above=child.above))
+            child.above = []
+        child.key = _DYNAMO_SOURCES.get(name, "patches")
+        parts.append(child)
+    source = Entry(key="source", above=above, children=without_first_blanks(parts))
     return replaced(children, moved, source)
+
+
+def _own_comment(entry: Entry) -> list[str]:
+    """The comment behind the value of an entry that goes, as a line of its own."""
+    comment = trailing_comment(entry.inline).strip()
+    return [comment] if comment else []

@@ -47,8 +47,11 @@ class SectionMigration:
         result: list[Entry] = []
         place = {"engine": -1, "services": -1}
         engine: Entry | None = None
+        tail: list[str] = []  # of the last section, should that be taken apart
         for entry in sections:
-            key = str(entry.path[-1]) if entry.path else entry.key
+            key = str(entry.path[-1])
+            if key in ("backend", "infra", "resources"):
+                tail, entry.after = [*tail, *entry.after], []
             if key == "backend":
                 engine = self._engine(entry)
                 place["engine"] = len(result)
@@ -64,6 +67,8 @@ class SectionMigration:
         roles = self._roles_entry()
         workers = [each for each in (engine, roles) if each is not None]
         self._insert(result, place, workers)
+        if result:
+            result[-1].after += tail
         return result
 
     def _insert(self, result: list[Entry], place: dict[str, int], workers: list[Entry]) -> None:
@@ -142,7 +147,7 @@ class SectionMigration:
                 backend.key = "engine"
                 return backend
             inline = f" {_DEFAULT_ENGINE}"
-            return Entry(key="engine", inline=inline, above=backend.above, after=backend.after)
+            return Entry(key="engine", inline=inline, above=backend.above)
         if not self.values.opened(backend):
             backend.key = "engine"
             return backend
@@ -172,7 +177,7 @@ class SectionMigration:
                 self._give(role, "env", child)
                 return True
         if child.path[-1] == f"{self._engine_name()}_config" and self.values.opened(child):
-            self._roles_above += [*child.above, *as_comment(child)]
+            self._roles_above += [*child.above, *as_comment(child), *child.after]
             self._give_each_role(child, "args")
             return True
         if child.path[-1] == "kv_events_config":
@@ -198,16 +203,15 @@ class SectionMigration:
 
     def _kv_events(self, entry: Entry) -> bool:
         if self.values.opened(entry):
-            self._roles_above += [*entry.above, *as_comment(entry)]
+            self._roles_above += [*entry.above, *as_comment(entry), *entry.after]
             self._give_each_role(entry, "kv_events")
             return True
         if not isinstance(self.values.value(entry), bool):
             return False
-        for index, role in enumerate(role for role in ("prefill", "decode") if self._has(role)):
-            copy = Entry(key="kv_events", inline=entry.inline)
-            if not index:
-                copy.above = entry.above
-            self._give(role, "kv_events", copy)
+        above = [*entry.above, *entry.after]
+        for role in (role for role in ("prefill", "decode") if self._has(role)):
+            self._give(role, "kv_events", Entry(key="kv_events", inline=entry.inline, above=above))
+            above = []
         return True
 
     def _has(self, role: str) -> bool:
@@ -231,7 +235,7 @@ class SectionMigration:
         above = [*infra.above, *as_comment(infra)]
         node = None
         if switch is not None:
-            above += [*switch.above, *as_comment(switch, switch.inline)]
+            above += [*switch.above, *as_comment(switch, switch.inline), *switch.after]
             node = "dedicated" if self.values.consumed(switch) is True else "infra"
             self._services.append(service("etcd", node, above=above))
             above = []
