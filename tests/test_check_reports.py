@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from generator.checks.finding import CheckResult
 from generator.checks.registry import RULES
 from generator.checks.report import github_lines, json_document, summary_line, text_lines
+from generator.checks.run import check_recipes
 from generator.checks.sarif import sarif_document
 from generator.recipe_inputs import read_recipes
 from generator.recipe_sources import CollectedSources, RecipeSource
@@ -175,8 +176,6 @@ def result() -> CheckResult:
 
 @pytest.fixture(scope="module")
 def unreadable() -> CheckResult:
-    from generator.checks.run import check_recipes
-
     source = RecipeSource(name="a.yaml", relative_path="a.yaml", text="a: [", is_named=True)
     return check_recipes(read_recipes(CollectedSources(sources=(source,))))
 

@@ -17,8 +17,8 @@ from generator.checks.known_models import chosen_model
 from generator.checks.report import github_lines, json_document, summary_line, text_lines
 from generator.checks.rule import Edit, Severity
 from generator.checks.run import Selection, check_recipes
-from generator.cli.output import echo, talk
-from generator.errors import AnswerIsNo, InvalidInput, PdrecipeError
+from generator.cli.output import echo, problem_lines, talk
+from generator.errors import AnswerIsNo, InvalidInput
 from generator.files import write_text_atomically
 from generator.recipe_inputs import RecipeInputs, read_recipes
 from generator.recipe_sources import STANDARD_INPUT, collect_sources
@@ -85,8 +85,8 @@ def check(
             result = check_recipes(_read(paths), model=architecture, selection=selection)
     if not dry_run:
         _show(result, format_)
-    for problem in result.problems:
-        talk(f"Error: {problem}")
+    for line in problem_lines(InvalidInput(result.problems)):
+        talk(line)
     if format_ == "text":
         talk(summary_line(result))
     _end(result, Severity.WARNING if strict else Severity(threshold or Severity.ERROR))
@@ -145,7 +145,7 @@ def _fix(inputs: RecipeInputs, result: CheckResult, *, is_dry: bool) -> int:
             for line in _changes(source.name, recipe.document.text, fixed):
                 echo(line)
         elif made:
-            _write(source.name, fixed)
+            write_text_atomically(Path(source.name), fixed)
         total += made
         files += made > 0
     verb = "would fix" if is_dry else "fixed"
@@ -158,11 +158,3 @@ def _changes(name: str, before: str, after: str) -> Iterator[str]:
         before.splitlines(), after.splitlines(), name, f"{name} (fixed)", lineterm="", n=2
     )
 
-
-def _write(name: str, text: str) -> None:
-    try:
-        write_text_atomically(Path(name), text)
-    except PdrecipeError as error:
-        for problem in error.problems:
-            talk(f"Error: {problem}")
-        raise
