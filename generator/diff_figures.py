@@ -63,7 +63,7 @@ def figure_with_difference(figure: Figure, engine: Mapping[str, Any]) -> str:
     """``133.61 (-0.12)``: a figure of the after side, and by how much it moved if it did."""
     before, after = (engine[side] and engine[side][figure.key] for side in ("before", "after"))
     if after is None:
-        return "-" if before is None else f"({figure.write(before)} before)"
+        return "-"
     if before is None:
         return figure.write(after)
     moved = figure.write(after - before)
@@ -106,8 +106,7 @@ class EngineRow:
 
     @property
     def request_tokens(self) -> int:
-        side = self.engine["after"] or self.engine["before"]
-        return int(side["request_tokens"])
+        return int(self.engine["after"]["request_tokens"])
 
 
 def differing_engines(document: Mapping[str, Any]) -> tuple[list[EngineRow], int]:
@@ -135,7 +134,7 @@ def _engines(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
     for recipe in document["recipes"]:
         for each in recipe["consequences"]:
             for engine in each["engines"]:
-                if engine["before"] or engine["after"]:
+                if engine["after"]:  # why there is none stands among the refusals
                     yield recipe["path"], engine
 
 
@@ -221,8 +220,8 @@ def basis_lines(engines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     if not spread:
         return
     yield (
-        f"Figures of a start-up that nobody measured are estimates within +-{_gib(spread)} GiB; they"
-        " start from the other side's where that was measured, and differences are nearer."
+        f"Figures of a start-up that nobody measured are estimates within +-{_gib(spread)} GiB;"
+        " they start from the other side's where that was measured, and differences are nearer."
     )
     if any(
         side and side["graphs"] != (engine["before"] or side)["graphs"]

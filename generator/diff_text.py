@@ -76,7 +76,7 @@ def diff_text(document: Mapping[str, Any]) -> list[str]:
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
     changed = [each for each in document["recipes"] if each["changes"] or _jobs_moved(each)]
     if len(changed) == 1:
-        yield from _one_recipe(changed[0])
+        yield from _one_recipe(changed[0], document["groups"])
     else:
         yield from _grouped(document)
     yield from _files(document)
@@ -116,25 +116,40 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 # --- one recipe -------------------------------------------------------------------------------
 
 
-def _one_recipe(recipe: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{SYMBOLS[recipe['status']]} {recipe['path']}{_jobs_text(recipe)}"
+def _one_recipe(recipe: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield from _wrapped(f"{SYMBOLS[recipe['status']]} {recipe['path']}{_jobs_text(recipe)}")
     changes = by_effect(recipe["changes"])
     width = min(_LONGEST_KEY, max((len(each["path"]) for each in changes), default=0))
+    kept = {(group["path"], change_text(group)): group for group in groups}
     for change in changes:
-        text = change_text(change)
-        effect = EFFECTS[change["effect"]] + _in_jobs(change, recipe)
-        head = f"  {SYMBOLS[change['action']]} {change['path'].ljust(width)}"
-        line = f"{head}  {text.ljust(_VALUE_WIDTH)}  {effect}"
-        if len(line) <= _WIDTH:
-            yield line
-            continue
-        yield f"{head}  {effect}"
-        if len(text) + 6 <= _WIDTH:
-            yield f"      {text}"
-        else:
-            for side in ("before", "after"):
-                yield f"      {side.ljust(6)} {value_text(change[side], _WIDTH - 14)}"
+        yield from _change_lines(change, width, _in_jobs(change, recipe))
+        yield from _siblings(kept[change["path"], change_text(change)])
     yield f"    ({plural(recipe['unchanged_values'], 'unchanged value')} hidden)"
+
+
+def _change_lines(change: Mapping[str, Any], width: int, in_jobs: str) -> Iterator[str]:
+    """One line if it fits; else the values below, on a line each if they are long."""
+    text = change_text(change)
+    effect = EFFECTS[change["effect"]] + in_jobs
+    head = f"  {SYMBOLS[change['action']]} {change['path'].ljust(width)}"
+    line = f"{head}  {text.ljust(_VALUE_WIDTH)}  {effect}"
+    if len(line) <= _WIDTH:
+        yield line
+        return
+    yield f"{head}  {effect}"
+    if len(text) + 6 <= _WIDTH:
+        yield f"      {text}"
+        return
+    for side in ("before", "after"):
+        yield f"      {side.ljust(6)} {value_text(change[side], _WIDTH - 14)}"
+
+
+def _siblings(group: Mapping[str, Any]) -> Iterator[str]:
+    """Recipes beside those of a change that said the same and still do."""
+    if group["siblings"]:
+        kept = "nothing" if group["before"] is None else value_text(group["before"], 40)
+        count = plural(len(group["siblings"]), "sibling")
+        yield from _wrapped(f"! {count} with {kept} still: {names(group['siblings'])}", "    ")
 
 
 def _jobs_text(recipe: Mapping[str, Any]) -> str:
@@ -180,11 +195,7 @@ def _grouped(document: Mapping[str, Any]) -> Iterator[str]:
         if len(groups) == 1 and len(recipes) < min(compared, 4):
             yield from _wrapped(f"in {', '.join(groups[0]['recipes'])}", "    ")
         for group in groups:
-            if group["siblings"]:
-                kept = "nothing" if group["before"] is None else value_text(group["before"], 40)
-                count = plural(len(group["siblings"]), "sibling")
-                text = f"! {count} with {kept} still: {names(group['siblings'])}"
-                yield from _wrapped(text, "    ")
+            yield from _siblings(group)
 
 
 def _values(groups: Sequence[Mapping[str, Any]]) -> str:
