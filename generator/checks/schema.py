@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from generator.checks.job import Job, flag_path
@@ -19,11 +21,12 @@ from generator.checks.workers import Workers
 from generator.dialects import V1_ROLE_NAMES
 from generator.documents import Document
 from generator.errors import Problem
-from generator.recipe_expansion import Variant
+from generator.normal_form.neutral_paths import V1_ENGINES
 from generator.spec_flags import OWNED_BY_SRTCTL
 from generator.validation import problems
 from generator.wording import FieldPath, did_you_mean, dotted_path, shown
 
+_ENGINE_CONFIGS = frozenset(f"{engine}_config" for engine in V1_ENGINES)
 _TEXT_SECTIONS: tuple[FieldPath, ...] = (
     ("environment",),
     ("sbatch_directives",),
@@ -37,13 +40,53 @@ _TEXT_SECTIONS: tuple[FieldPath, ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _VariantDocument(Document):
-    """A variant as a document of its own, whose problems are placed in the file it comes from."""
+class _Structure(Document):
+    """A recipe's data without a file, that keeps the paths of what is wrong with it."""
 
-    variant: Variant
+    paths: dict[str, FieldPath]
 
     def problem(self, path: FieldPath, message: str, hint: str = "") -> Problem:
-        return self.variant.problem(path, message, hint)
+        found = Document.problem(self, path, message, hint)
+        self.paths[found.path] = path
+        return found
+
+
+@lru_cache(1024)
+def _refused(structure: str, layout: str) -> tuple[tuple[FieldPath, Problem], ...]:
+    """What a layout refuses of a recipe in JSON; most points of a grid share the answer."""
+    document = _Structure(source="", text="", data=json.loads(structure), lines={}, paths={})
+    found = problems(document, f"recipe-{layout}")
+    return tuple((document.paths[problem.path], problem) for problem in found)
+
+
+def _without_open_parts(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe without its name and engine flags, of which a layout refuses nothing."""
+    stripped = dict(data)
+    if isinstance(data.get("name"), str):
+        stripped["name"] = ""
+    backend = data.get("backend")
+    if isinstance(backend, dict):
+        stripped["backend"] = {
+            key: _emptied(value) if key in _ENGINE_CONFIGS else value
+            for key, value in backend.items()
+        }
+    roles = data.get("roles")
+    if isinstance(roles, dict):
+        stripped["roles"] = {
+            role: {**section, "args": {}} if _has_flags(section) else section
+            for role, section in roles.items()
+        }
+    return stripped
+
+
+def _emptied(flags_by_role: Any) -> Any:
+    if not isinstance(flags_by_role, dict):
+        return flags_by_role
+    return {role: {} if isinstance(flags, dict) else flags for role, flags in flags_by_role.items()}
+
+
+def _has_flags(section: Any) -> bool:
+    return isinstance(section, dict) and isinstance(section.get("args"), dict)
 
 
 @rule("SCH001", Severity.ERROR)
@@ -61,20 +104,14 @@ def refused_by_srt_slurm(job: Job) -> Iterator[Hit]:
     `resources.decode_node: 2` for `decode_nodes`.
     """
     variant = job.form.variant
-    whole = variant.document
-    document = _VariantDocument(
-        source=whole.source,
-        text=whole.text,
-        data=variant.data,
-        lines=whole.lines,
-        variant=variant,
-    )
-    unquoted = {dotted_path(variant.origin(path)) for path in _unquoted(variant.data)}
-    for problem in problems(document, f"recipe-{job.form.dialect}"):
-        if problem.path not in unquoted:
+    unquoted = {variant.origin(path) for path in _unquoted(variant.data)}
+    structure = json.dumps(_without_open_parts(variant.data))
+    for path, problem in _refused(structure, job.form.dialect):
+        origin = variant.origin(path)
+        if origin not in unquoted:
             yield Hit(
-                line=problem.line,
-                path=problem.path,
+                line=variant.line(path),
+                path=dotted_path(origin),
                 message=problem.message,
                 hint=problem.hint,
             )

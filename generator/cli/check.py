@@ -157,4 +157,3 @@ def _changes(name: str, before: str, after: str) -> Iterator[str]:
     yield from difflib.unified_diff(
         before.splitlines(), after.splitlines(), name, f"{name} (fixed)", lineterm="", n=2
     )
-
