@@ -111,7 +111,8 @@ def requests_beyond_model_len(job: Job) -> Iterator[Hit]:
 
     ## What it does
     Compares ISL + OSL with the longest request of each role; a prefill role has to take the
-    prompt and one token. Fixed lengths need room for the chat template beside.
+    prompt and one token. Where vLLM's prompts are wrapped in a chat template, some room has to be
+    left for it.
 
     ## Why is this bad?
     The engine refuses the requests, and the point comes out empty or shorter than it says.
@@ -120,26 +121,27 @@ def requests_beyond_model_len(job: Job) -> Iterator[Hit]:
     `isl: 8192`, `osl: 1024` with `max-model-len: 9000`.
     """
     lengths = job.request_tokens
-    if lengths is None:
-        return
-    isl, osl = lengths
-    for workers in job.roles:
+    for workers in job.roles if lengths else ():
         longest = workers.longest_request
-        if longest is None:
+        if longest is None or lengths is None:
             continue
+        isl, osl = lengths
         is_prefill = workers.role == "prefill"
         needed = isl + 1 if is_prefill else isl + osl
+        text = f"ISL + 1 = {needed}" if is_prefill else f"ISL + OSL = {isl} + {osl} = {needed}"
+        flag = workers.longest_request_flag
+        hint = f"at least {needed}, and room for the chat template"
         if longest < needed:
-            flag = workers.longest_request_flag
-            sum_text = (
-                f"ISL + 1 = {needed}" if is_prefill else f"ISL + OSL = {isl} + {osl} = {needed}"
-            )
-            yield job.flag_hit(
-                workers,
-                flag,
-                f"{flag} {longest} is below {sum_text}",
-                f"at least {needed}, and room for the chat template",
-            )
+            yield job.flag_hit(workers, flag, f"{flag} {longest} is below {text}", hint)
+        elif longest == needed and workers.engine == "vllm" and _has_chat_template(job):
+            message = f"{flag} {longest} has no room for the chat template beside {text}"
+            yield job.flag_hit(workers, flag, message, hint)
+
+
+def _has_chat_template(job: Job) -> bool:
+    """Whether sa-bench wraps its prompts, which it does unless it is told not to."""
+    is_wrapped = job.form.get("benchmark", "use_chat_template") is not False
+    return is_wrapped and job.form.get("benchmark", "type") == "sa-bench"
 
 
 @rule("CON005", Severity.ERROR)

@@ -70,7 +70,8 @@ def other_prefix_caching(job: Job) -> Iterator[Hit]:
     """Prefix caching is on in one role and off in the other.
 
     ## What it does
-    Compares enable-prefix-caching and its no- form where both roles say one of them.
+    Compares enable-prefix-caching and its no- form. What a role leaves out is the default of the
+    pinned release, for models that are known.
 
     ## Why is this bad?
     It decides how a cache is cut into blocks, recurrent states above all.
@@ -80,9 +81,12 @@ def other_prefix_caching(job: Job) -> Iterator[Hit]:
     """
     if job.pair is None:
         return
-    prefill, decode = (each.switch("enable-prefix-caching") for each in job.pair)
+    default = _default_prefix_caching(job)
+    written = (each.switch("enable-prefix-caching") for each in job.pair)
+    prefill, decode = (default if each is None else each for each in written)
     if prefill is not None and decode is not None and prefill is not decode:
-        flag = "enable-prefix-caching" if decode else "no-enable-prefix-caching"
+        flag = "no-enable-prefix-caching"
+        flag = flag if flag in job.pair[1].flags else "enable-prefix-caching"
         words = {True: "on", False: "off"}
         yield job.flag_hit(
             job.pair[1],
@@ -90,6 +94,16 @@ def other_prefix_caching(job: Job) -> Iterator[Hit]:
             f"prefix caching is {words[prefill]} in prefill and {words[decode]} in decode",
             "set it the same way on both roles",
         )
+
+
+def _default_prefix_caching(job: Job) -> bool | None:
+    """What vLLM does where nothing is said; None where the release or the model is not known."""
+    defaults = engine_defaults_of(job)
+    if job.model is None or defaults is None or job.engine_version is None:
+        return None
+    if job.model.is_hybrid:
+        return defaults.prefix_caching_of_hybrids.value
+    return defaults.prefix_caching_of_attention_only.value
 
 
 @rule("PDP004", Severity.ERROR)
