@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +14,7 @@ from generator.errors import Problem
 from generator.normal_form import NormalForm
 from generator.recipe_pairs import FileDiff, Status, VariedChange
 from generator.review import ChangeGroup, FileReview, Review, ReviewFinding, ReviewSide
-from generator.wording import dotted_path
+from generator.wording import dotted_path, shown
 
 JSON_VERSION = 1
 
@@ -102,7 +103,12 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    """A value as JSON has it: tuples as lists, and the infinities, which it lacks, as text."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return shown(value)
+    return value
 
 
 def _recipe(review: FileReview) -> dict[str, Any]:

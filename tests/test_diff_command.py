@@ -311,6 +311,14 @@ def test_markdown_fits_a_comment_and_says_what_it_left_out() -> None:
     assert max(map(len, diff_text(found))) <= 130
 
 
+@pytest.mark.usefixtures("folder")
+def test_values_that_json_lacks_are_text() -> None:
+    edit(f"new/{BIG}", ("max-num-seqs: 656", "max-num-seqs: 656\n      a: .inf\n      b: .nan"))
+    text = printed("old", "new", "--format", "json")
+    found = json.loads(text, parse_constant=pytest.fail)
+    assert [group["after"] for group in found["groups"]] == [".inf", "nan"]
+
+
 # --- revisions -------------------------------------------------------------------------------
 
 
