@@ -60,9 +60,10 @@ pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## how long capacity answers take
+bench: $(INSTALLED) ## how long capacity answers and checks take
 	@echo "==> bench"
 	@$(BIN)/python tests/bench/capacity_bench.py
+	@$(BIN)/python tests/bench/check_bench.py
 
 clean: ## remove .venv, caches and build results
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -37,15 +37,19 @@ def read_text(path: Path, source: str) -> str:
             content = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InvalidInput(os_problem(error, source)) from error
+    return decode_text(content, source)
+
+
+def decode_text(content: bytes, source: str) -> str:
+    """The text of UTF-8 bytes without a byte order mark; ``source`` is their name in messages.
+
+    Raises InvalidInput for more than 8 MiB and for what is not UTF-8.
+    """
     if len(content) > MAX_FILE_BYTES:
         message = f"is over {MAX_FILE_BYTES // 2**20} MiB"
         raise InvalidInput(Problem(message=message, hint="is this the right file?", source=source))
-    return _decoded(content, source).removeprefix("\ufeff")
-
-
-def _decoded(content: bytes, source: str) -> str:
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         byte = f"byte 0x{content[error.start]:02x} at offset {error.start}"
         utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))

@@ -29,7 +29,7 @@ _OWNED_BY_PDRECIPE = {
     "speculative-config.num-speculative-tokens": "the group's mtp",
 }
 # Flags srtctl sets itself for every worker (srt-slurm facts): a recipe must not carry them.
-_OWNED_BY_SRTCTL = (
+OWNED_BY_SRTCTL = (
     "data-parallel-size-local",
     "data-parallel-start-rank",
     "data-parallel-hybrid-lb",
@@ -61,7 +61,7 @@ def _owner_problems(document: Document, path: FieldPath, flag: str) -> Iterator[
     if owner := _OWNED_BY_PDRECIPE.get(spelled):
         hint = "remove it here and set it there"
         yield document.problem(path, f"'{flag}' is written from {owner}", hint)
-    elif spelled in _OWNED_BY_SRTCTL:
+    elif spelled in OWNED_BY_SRTCTL:
         message = f"'{flag}' is set by srtctl for every worker"
         yield document.problem(path, message, "remove it")
 

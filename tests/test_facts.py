@@ -28,6 +28,7 @@ FILES = [
     *((file, "measured-profile") for file in sorted((DATA / "measured").glob("*.yaml"))),
     (DATA / "gpus.yaml", "gpu-facts"),
     (DATA / "engine_defaults.yaml", "engine-facts"),
+    (DATA / "recipe_defaults.yaml", "recipe-defaults"),
 ]
 
 

@@ -18,6 +18,10 @@ _COMMANDS = {
     "capacity": "generator.cli.capacity",
     "model": "generator.cli.model",
     "calibrate": "generator.cli.calibrate",
+    "check": "generator.cli.check",
+    "explain": "generator.cli.explain",
+    "diff": "generator.cli.diff",
+    "migrate": "generator.cli.migrate",
 }
 
 

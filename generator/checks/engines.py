@@ -1,0 +1,170 @@
+"""The engines of a job planned as vLLM would, where the model, the GPU and the flags are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from generator.architecture import ModelArchitecture
+from generator.checks.job import Job
+from generator.checks.workers import Workers
+from generator.engine_options import EngineOptions, options_from_flags
+from generator.engine_plan import Engine, plan_engine
+from generator.errors import InvalidInput, NothingFits, Problem
+from generator.facts import EngineDefaults, engine_defaults, gpu
+from generator.kv_cache import align_mode_problem, plan_kv_cache
+from generator.memory_terms import engine_memory
+from generator.parallel import WorkerPool
+from generator.resolution import kv_cache_options, resolve_engine
+
+_PLANS_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """KV-cache bytes of a rank: as estimated, and the most that the estimates allow."""
+
+    kv_cache_bytes_per_rank: int
+    most_bytes_per_rank: int
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """What decides everything about an engine; variants of a sweep often share it."""
+
+    model: ModelArchitecture
+    options: EngineOptions
+    version: str | None
+    gpu: str
+    role: str
+    workers: int
+
+
+def engine_defaults_of(job: Job) -> EngineDefaults | None:
+    """What the job's vLLM does where nothing is said; the newest known where none is pinned."""
+    return None if job.gpu is None else _defaults(job.engine_version, job.gpu.name)
+
+
+@lru_cache(256)
+def _defaults(version: str | None, gpu_name: str) -> EngineDefaults | None:
+    try:
+        return engine_defaults("vllm", version, gpu(gpu_name))
+    except InvalidInput:
+        return None
+
+
+def planned_engine(job: Job, workers: Workers) -> Engine | None:
+    """The engine of a role; None where something is unknown or the engine would refuse it."""
+    subject = _subject(job, workers)
+    planned = None if subject is None else _plan(subject)
+    return planned if isinstance(planned, Engine) else None
+
+
+def refusals(job: Job, workers: Workers) -> tuple[Problem, ...]:
+    """Why the engine would refuse the flags of a role, as far as that can be known."""
+    subject = _subject(job, workers)
+    planned = None if subject is None else _plan(subject)
+    return planned if isinstance(planned, tuple) else ()
+
+
+def alignment_problem(job: Job, workers: Workers) -> Problem | None:
+    """Why prefix caching cannot align a hybrid's states within the token budget of a role."""
+    subject = _subject(job, workers)
+    return None if subject is None else _alignment_problem(subject)
+
+
+def budget(job: Job, workers: Workers) -> Budget | None:
+    """The KV cache of a rank; None where it is unknown, or the estimates leave none at all."""
+    subject = _subject(job, workers)
+    return None if subject is None else _budget(subject)
+
+
+def kernel_blocks_of(job: Job, workers: Workers) -> tuple[str, str, bool] | None:
+    """The attention backend, its blocks in words, and whether the block size written fits them."""
+    defaults = engine_defaults_of(job)
+    block = workers.number("block-size")
+    backend = workers.flags.get("attention-backend")
+    if defaults is None or block is None or not isinstance(backend, str):
+        return None
+    blocks = defaults.kernel_blocks.value.get(backend)
+    if blocks is None:
+        return None
+    listed = ", ".join(map(str, blocks.sizes_tokens))
+    words = f"multiples of {blocks.multiple_tokens}" if blocks.multiple_tokens else listed
+    return backend, words, blocks.within(block) is not None
+
+
+def _subject(job: Job, workers: Workers) -> _Subject | None:
+    sizes = (workers.tensor, workers.pipeline, workers.data)
+    if job.model is None or engine_defaults_of(job) is None or job.gpu is None:
+        return None
+    if workers.engine != "vllm" or None in sizes:
+        return None
+    options = _options(workers.flags, workers.speculative_tokens)
+    if options is None:
+        return None
+    return _Subject(
+        model=job.model,
+        options=options,
+        version=job.engine_version,
+        gpu=job.gpu.name,
+        role=workers.role,
+        workers=workers.workers or 1,
+    )
+
+
+def _options(flags: Mapping[str, object], speculative_tokens: int) -> EngineOptions | None:
+    try:
+        options = options_from_flags(flags)
+    except InvalidInput:
+        return None
+    return replace(options, num_speculative_tokens=speculative_tokens)
+
+
+@lru_cache(_PLANS_KEPT)
+def _plan(subject: _Subject) -> Engine | tuple[Problem, ...] | None:
+    defaults = _defaults(subject.version, subject.gpu)
+    pool = WorkerPool(workers=subject.workers, layout=subject.options.layout)
+    if defaults is None:
+        return None
+    try:
+        return plan_engine(
+            subject.role, subject.role, pool, subject.options, subject.model, defaults
+        )
+    except InvalidInput as error:
+        return error.problems
+
+
+@lru_cache(_PLANS_KEPT)
+def _alignment_problem(subject: _Subject) -> Problem | None:
+    defaults = _defaults(subject.version, subject.gpu)
+    if defaults is None:
+        return None
+    try:
+        resolved = resolve_engine(subject.model, subject.options, defaults)
+        flags = kv_cache_options(subject.model, subject.options, defaults)
+        layout = plan_kv_cache(subject.model, flags)
+    except InvalidInput:
+        return None
+    return align_mode_problem(layout, resolved.max_num_batched_tokens)
+
+
+@lru_cache(_PLANS_KEPT)
+def _budget(subject: _Subject) -> Budget | None:
+    defaults, engine = _defaults(subject.version, subject.gpu), _plan(subject)
+    if defaults is None or not isinstance(engine, Engine):
+        return None
+    try:
+        memory = engine_memory(
+            subject.model, gpu(subject.gpu), subject.options, engine.resolved, defaults
+        )
+    except NothingFits:
+        return None
+    kv_cache = memory.kv_cache
+    return Budget(
+        kv_cache_bytes_per_rank=kv_cache.bytes_per_rank,
+        most_bytes_per_rank=kv_cache.bytes_per_rank + kv_cache.uncertainty_bytes,
+        basis=str(kv_cache.basis),
+    )

@@ -1,0 +1,192 @@
+"""Checking recipes: every rule on every job, findings summed up by file and suppressed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from generator.architecture import ModelArchitecture
+from generator.checks.finding import CheckResult, Finding
+from generator.checks.job import Job, make_job
+from generator.checks.known_models import model_of
+from generator.checks.registry import JOB_RULES, RULES
+from generator.checks.rule import Hit, JobRule, Rule
+from generator.checks.settings import AllowedFindings, settings_for
+from generator.checks.siblings import Siblings, gather_siblings
+from generator.checks.suppressions import UNUSED, suppress
+from generator.errors import InvalidInput, Problem
+from generator.normal_form import normal_form
+from generator.recipe_expansion import Variant, variant_count, variants
+from generator.recipe_inputs import RecipeFile, RecipeInputs
+from generator.recipe_sources import RecipeSource
+from generator.wording import did_you_mean, shown
+
+MAX_VARIANTS = 20_000
+"""Jobs of one file: a grid beyond it is a slip, and would take minutes."""
+
+_KNOWN_IDS = frozenset(rule.id for rule in RULES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The rules to run, by id or by the letters of a family; empty ``select`` means all."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = {*_KNOWN_IDS, *(rule.family for rule in RULES)}
+        unknown = [each for each in (*self.select, *self.ignore) if each not in known]
+        if unknown:
+            raise InvalidInput(
+                Problem(
+                    message=f"there is no rule {shown(each)}",
+                    hint=did_you_mean(each, known) or "pdrecipe explain lists all",
+                )
+                for each in unknown
+            )
+
+    def has(self, rule: Rule) -> bool:
+        """Whether a rule is to run."""
+        names = {rule.id, rule.family}
+        return (not self.select or not names.isdisjoint(self.select)) and names.isdisjoint(
+            self.ignore
+        )
+
+
+_ALL_RULES = Selection()
+
+
+def check_recipes(
+    inputs: RecipeInputs,
+    *,
+    folder: Path = Path(),
+    model: ModelArchitecture | None = None,
+    selection: Selection = _ALL_RULES,
+) -> CheckResult:
+    """Every finding in the recipes, summed up over the variants of a file.
+
+    ``model`` replaces what the recipes name. Relative names are the folder's, as are the
+    configuration files looked for. Files that cannot be expanded are among the problems of the
+    answer. Raises InvalidInput for a configuration file that is not valid.
+    """
+    problems = list(inputs.problems)
+    expanded: list[tuple[RecipeFile, tuple[Variant, ...]]] = []
+    for file in inputs.recipes:
+        try:
+            expanded.append((file, _jobs(file)))
+        except InvalidInput as error:
+            problems += error.problems
+    siblings = gather_siblings(expanded)
+    rules = [rule for rule in JOB_RULES if selection.has(rule)]
+    not_run = _KNOWN_IDS - {rule.id for rule in rules}
+    settings = _Settings(folder=folder)
+    found: list[Finding] = []
+    for file, jobs in expanded:
+        own = _summed_up(file, jobs, rules, model, siblings)
+        judged = suppress(own, file.document, settings.of(file.source), not_run)
+        found += sorted(judged, key=lambda each: (each.line, each.rule.id, each.path))
+    found += settings.unused(found, not_run)
+    selected = [each for each in found if selection.has(each.rule)]
+    return CheckResult(
+        findings=tuple(each for each in selected if each.reason is None),
+        suppressed=tuple(each for each in selected if each.reason is not None),
+        problems=tuple(problems),
+        skipped=inputs.skipped,
+        files=len(expanded),
+        variants=sum(len(jobs) for _, jobs in expanded),
+    )
+
+
+def findings_of_job(
+    job: Job, rules: Iterable[JobRule] = JOB_RULES
+) -> Iterator[tuple[JobRule, Hit]]:
+    """What each rule finds in one job."""
+    for rule in rules:
+        for hit in rule.check(job):
+            yield rule, hit
+
+
+def _jobs(file: RecipeFile) -> tuple[Variant, ...]:
+    """Every job of a file; raises InvalidInput where it cannot be expanded, or has too many."""
+    count = variant_count(file.document)
+    if count > MAX_VARIANTS:
+        message = f"makes {count:,} jobs, and at most {MAX_VARIANTS:,} are checked"
+        raise InvalidInput(file.document.problem(("sweep",), message, "split the sweep"))
+    return tuple(variants(file.document))
+
+
+def _summed_up(
+    file: RecipeFile,
+    jobs: Sequence[Variant],
+    rules: Sequence[JobRule],
+    model: ModelArchitecture | None,
+    siblings: Siblings,
+) -> list[Finding]:
+    """Findings of one file: those of one rule in one place are one, with their variants counted.
+
+    A rule that finds several things in one place of one variant keeps them apart.
+    """
+    found: dict[tuple[str, int, str, int], Finding] = {}
+    for variant in jobs:
+        form = normal_form(variant)
+        job = make_job(file, form, model or model_of(form), siblings)
+        seen: Counter[tuple[str, int, str]] = Counter()
+        for rule, hit in findings_of_job(job, rules):
+            place = (rule.id, hit.line, hit.path)
+            key = (*place, seen[place])
+            seen[place] += 1
+            known = found.get(key)
+            found[key] = (
+                _finding(rule, hit, file, variant, len(jobs))
+                if known is None
+                else replace(known, variants=known.variants + 1)
+            )
+    return list(found.values())
+
+
+def _finding(rule: Rule, hit: Hit, file: RecipeFile, variant: Variant, count: int) -> Finding:
+    return Finding(
+        rule=rule,
+        source=file.source.name,
+        line=hit.line,
+        path=hit.path,
+        message=hit.message,
+        hint=hit.hint,
+        of_variants=count,
+        example=variant.suffix,
+        edit=hit.edit,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Settings:
+    """The configuration files of a run, and which of their entries the files were checked by."""
+
+    folder: Path
+    _met: dict[AllowedFindings, None] = field(default_factory=dict)
+
+    def of(self, source: RecipeSource) -> tuple[AllowedFindings, ...]:
+        inside = source.name if source.revision is None else source.name.partition(":")[2]
+        path = self.folder / inside
+        entries = tuple(each for each in settings_for(path, _KNOWN_IDS) if each.holds_for(path))
+        self._met |= dict.fromkeys(entries)
+        return entries
+
+    def unused(self, findings: Iterable[Finding], not_run: Collection[str]) -> Iterator[Finding]:
+        """Entries that no finding needed, though files they hold for were checked."""
+        allowed = {
+            (each.rule.id, each.reason) for each in findings if not each.is_suppressed_in_source
+        }
+        for entry in self._met:
+            if (entry.rule, entry.reason) not in allowed and entry.rule not in not_run:
+                yield Finding(
+                    rule=UNUSED,
+                    source=entry.source,
+                    line=entry.line,
+                    path="check.ignore",
+                    message=f"the entry for {entry.rule} suppresses nothing",
+                    hint="remove it",
+                )
