@@ -12,14 +12,12 @@ from generator.engine_options import options_from_flags
 from generator.engine_plan import Engine, plan_engine
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, engine_defaults, gpu
-from generator.normal_form import NormalForm, default_value
+from generator.normal_form import NormalForm, default_value, pinned_vllm_version
 from generator.parallel import WorkerPool
 from generator.workload import Workload, random_range_ratio
 
 ENGINE = "vllm"
 """The engine whose memory is modelled."""
-
-_VERSION_IN_TAG = re.compile(r":v?(\d+\.\d+(?:\.\d+)?(?:(?:\.?rc|\.?post|\.dev)\d+)*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +32,6 @@ class RecipeEngine:
     defaults: EngineDefaults
     workload: Workload | None
     concurrency: int | None
-
-
-def engine_version(form: NormalForm) -> str | None:
-    """The vLLM version a recipe pins, by its identity or its image's tag; None where neither."""
-    pinned = form.get("identity", "frameworks", ENGINE)
-    if isinstance(pinned, str) and pinned:
-        return pinned
-    for path in (("model", "container"), ("identity", "container", "image")):
-        image = form.get(*path)
-        found = _VERSION_IN_TAG.search(image) if isinstance(image, str) else None
-        if found:
-            return found[1]
-    return None
 
 
 def recipe_engine(form: NormalForm, role: str, architecture: ModelArchitecture) -> RecipeEngine:
@@ -64,7 +49,7 @@ def recipe_engine(form: NormalForm, role: str, architecture: ModelArchitecture) 
     if not isinstance(gpu_type, str):
         raise InvalidInput(Problem(message="the recipe names no GPU", path="resources.gpu_type"))
     accelerator = gpu(gpu_type.lower())
-    defaults = engine_defaults(ENGINE, engine_version(form), accelerator)
+    defaults = engine_defaults(ENGINE, pinned_vllm_version(form), accelerator)
     options = options_from_flags(_numbers(form.args(role)))
     workers = form.get("roles", role, "workers")
     pool = WorkerPool(

@@ -9,14 +9,11 @@ from generator.architecture import ModelArchitecture
 from generator.checks.rule import Edit, Hit, SetValue
 from generator.checks.siblings import Siblings
 from generator.checks.workers import Workers, read_workers, whole
-from generator.engine_version import release
 from generator.errors import InvalidInput
 from generator.facts import Gpu, gpu
-from generator.normal_form import NormalForm
+from generator.normal_form import NormalForm, pinned_vllm_version
 from generator.recipe_inputs import RecipeFile
 from generator.wording import FieldPath, dotted_path
-
-_VLLM_IMAGE_TAG = "vllm-openai:v"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +130,7 @@ def make_job(
         roles=read_workers(form),
         model=model,
         gpu=_gpu(form),
-        engine_version=_engine_version(form),
+        engine_version=pinned_vllm_version(form),
         siblings=siblings,
     )
 
@@ -143,24 +140,3 @@ def _gpu(form: NormalForm) -> Gpu | None:
         return gpu(str(form.get("resources", "gpu_type")))
     except InvalidInput:
         return None
-
-
-def _engine_version(form: NormalForm) -> str | None:
-    """The vLLM release that a recipe pins: by name, or by the tag of vLLM's own image."""
-    pinned = form.get("identity", "frameworks", "vllm")
-    if isinstance(pinned, str) and _is_version(pinned):
-        return pinned
-    for path in (("model", "container"), ("identity", "container", "image")):
-        image = form.get(*path)
-        if isinstance(image, str) and _VLLM_IMAGE_TAG in image:
-            tag = image.rpartition(_VLLM_IMAGE_TAG)[2].partition("-")[0]
-            return tag if _is_version(tag) else None
-    return None
-
-
-def _is_version(text: str) -> bool:
-    try:
-        release(text)
-    except InvalidInput:
-        return False
-    return True

@@ -9,6 +9,7 @@ from generator.normal_form.defaults import (
 )
 from generator.normal_form.expressible import Inexpressible, inexpressible
 from generator.normal_form.form import FormValue, NormalForm, normal_form
+from generator.normal_form.pinned_version import pinned_vllm_version
 
 __all__ = [
     "FormValue",
@@ -19,6 +20,7 @@ __all__ = [
     "default_value",
     "inexpressible",
     "normal_form",
+    "pinned_vllm_version",
     "recipe_defaults",
     "same_value",
 ]
