@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,18 +10,17 @@ from typing import Any, TypeVar
 from generator.documents import Document, read_document
 from generator.engine_version import release
 from generator.errors import InvalidInput, Problem
-from generator.parallel import ParallelLayout, WorkerPool, parse_layout, parse_pool
+from generator.parallel import ParallelLayout, WorkerPool, parse_layout
 from generator.placement import Cluster
 from generator.spec import (
     DeploymentSpec,
-    EngineSpec,
     FieldPath,
     ProbeSpec,
-    SizingRules,
     Spec,
     SpeculativeTokens,
 )
 from generator.spec_flags import ARGUMENT_SECTIONS, flag_problems
+from generator.spec_sections import digest_of, engine_of, non_finite, pool_of, sizing_of
 from generator.validation import problems as schema_problems
 from generator.wording import shown
 from generator.workload import Workload, parse_concurrencies
@@ -53,7 +49,7 @@ class _SpecReader:
         self._data: dict[str, Any] = document.data if isinstance(document.data, dict) else {}
         self._problems += [
             document.problem(path, f"{shown(number)} is no number a recipe can hold", "quote it")
-            for path, number in _non_finite(self._data, ())
+            for path, number in non_finite(self._data, ())
             if self._is_sound(*path)
         ]
 
@@ -71,19 +67,19 @@ class _SpecReader:
         output = data.get("output")
         return Spec(
             document=self._document,
-            digest=_digest(data),
+            digest=digest_of(data),
             output=self._folder / output if output else None,
             profiles=tuple(self._folder / name for name in data.get("profiles", ())),
             model_config=self._folder / data["model"]["config"],
             model={key: value for key, value in data["model"].items() if key != "config"},
             identity=data.get("identity"),
             cluster=Cluster(**data["cluster"]),
-            engine=_engine(data["engine"]),
+            engine=engine_of(data["engine"]),
             dynamo=data.get("dynamo"),
             frontend=data.get("frontend"),
             sections=data.get("sections", {}),
             workload=Workload(**data["workload"]),
-            sizing=_sizing(data.get("sizing", {})),
+            sizing=sizing_of(data.get("sizing", {})),
             deployments=deployments + accuracy,
             probes=probes,
         )
@@ -151,11 +147,11 @@ class _SpecReader:
             self._is_sound(*path, key) for key in ("decode", "mtp", "sizing")
         ):
             return
-        decode = self._read_at((*path, "decode"), lambda: _pool(group["decode"]))
+        decode = self._read_at((*path, "decode"), lambda: pool_of(group["decode"]))
         rows = group.get("deployments")
         rows = rows if isinstance(rows, list) else []
         prefills = {
-            number: self._read_at((*path, "deployments", number, "prefill"), partial(_pool, pool))
+            number: self._read_at((*path, "deployments", number, "prefill"), partial(pool_of, pool))
             for number, row in enumerate(rows)
             if isinstance(row, dict)
             and (pool := row.get("prefill")) is not None
@@ -198,7 +194,7 @@ class _SpecReader:
             speculative_tokens=SpeculativeTokens(**by_role),
             concurrencies=parse_concurrencies(row["concurrencies"]),
             sizing_concurrency=group.get("concurrency", group_load),
-            sizing=_sizing(self._rules_at(("sizing",)), group.get("sizing", {})),
+            sizing=sizing_of(self._rules_at(("sizing",)), group.get("sizing", {})),
             time_limit=row.get("time_limit", group.get("time_limit")),
             benchmark=self._data.get("benchmark", {}),
             benchmark_path=("benchmark",),
@@ -313,66 +309,3 @@ class _SpecReader:
             benchmark_path=("probe", "benchmark") if "benchmark" in section else ("benchmark",),
             path=path,
         )
-
-
-def _pool(value: str | Mapping[str, Any]) -> WorkerPool:
-    """A pool in short or long form; the long form's GPU count must agree with its layout."""
-    if isinstance(value, str):
-        return parse_pool(value)
-    pool = parse_pool(value["layout"])
-    gpus = value.get("gpus")
-    if gpus is not None and gpus != pool.layout.ranks:
-        layout = pool.layout
-        raise InvalidInput(
-            Problem(
-                message=(
-                    f"layout '{layout}' takes DP{layout.data} x TP{layout.tensor} x"
-                    f" PP{layout.pipeline} = {layout.ranks} GPUs per worker, but gpus says {gpus}"
-                ),
-                hint=f"write gpus: {layout.ranks}, or change the layout",
-            )
-        )
-    return pool
-
-
-def _sizing(*layers: Mapping[str, Any]) -> SizingRules:
-    """Sizing rules, later layers (a group's) over earlier ones (the spec's)."""
-    merged: dict[str, Any] = {"prefill": {}, "decode": {}}
-    for layer in layers:
-        for key, value in layer.items():
-            merged[key] = {**merged[key], **value} if isinstance(value, dict) else value
-    return SizingRules(**merged)
-
-
-def _engine(section: Mapping[str, Any]) -> EngineSpec:
-    return EngineSpec(
-        type=section["type"],
-        version=section["version"],
-        has_connector="connector" in section,
-        connector=section.get("connector"),
-        environment=_by_role(section, "environment"),
-        args=_by_role(section, "args"),
-    )
-
-
-def _by_role(section: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any]]:
-    """What both roles share, with each role's own additions on top."""
-    shared = section.get(key, {})
-    return {role: {**shared, **section.get(f"{role}_{key}", {})} for role in ("prefill", "decode")}
-
-
-def _non_finite(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, float]]:
-    """Every .nan and .inf: neither has a digest, and .nan does not equal what is read back."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _non_finite(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _non_finite(item, (*path, index))
-
-
-def _digest(data: Mapping[str, Any]) -> str:
-    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
