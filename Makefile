@@ -60,7 +60,7 @@ pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## how long capacity answers and checks take
+bench: $(INSTALLED) ## how long capacity answers, checks and diffs take
 	@echo "==> bench"
 	@$(BIN)/python tests/bench/capacity_bench.py
 	@$(BIN)/python tests/bench/check_bench.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,17 +109,17 @@ class EngineRow:
         return int(self.engine["after"]["request_tokens"])
 
 
-def differing_engines(document: Mapping[str, Any]) -> tuple[list[EngineRow], int]:
-    """Each engine whose figures differ, once, by request length; and how many do not.
+def differing_engines(document: Mapping[str, Any]) -> tuple[list[EngineRow], list[str]]:
+    """Each engine whose figures differ, once, by request length; and the roles of all others.
 
     A recipe without a load counts with one that starts the same engine under a load.
     """
     rows: dict[str, EngineRow] = {}
-    unchanged = 0
+    unchanged: list[str] = []
     found = sorted(_engines(document), key=lambda each: not _is_loaded(each[1]))
     for path, engine in found:
         if not is_changed(engine):
-            unchanged += 1
+            unchanged.append(engine["role"])
             continue
         alike = _key(engine, with_load=False)
         key = _key(engine, with_load=True) if _is_loaded(engine) else alike
@@ -128,6 +128,14 @@ def differing_engines(document: Mapping[str, Any]) -> tuple[list[EngineRow], int
             same = rows.setdefault(key, EngineRow(engine=engine, recipes=set()))
         same.recipes.add(path)
     return sorted(rows.values(), key=lambda row: -row.request_tokens), unchanged
+
+
+def unchanged_line(roles: Sequence[str]) -> str:
+    """That nothing moves, of the roles whose engines were computed on both sides."""
+    named = " and ".join(dict.fromkeys(roles))
+    return (
+        f"Capacity of {named}: as before, {plural(len(roles), 'engine')} computed for both sides."
+    )
 
 
 def _engines(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -22,9 +22,12 @@ from generator.diff_wording import (
     change_text,
     finding_rows,
     inexpressible_lines,
+    jobs_moved,
+    jobs_text,
     names,
     no_changes_line,
     plural,
+    side_text,
     summary_line,
     value_text,
 )
@@ -66,6 +69,9 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"**{summary_line(document)}**"
         yield from _groups(document)
         yield from _files(document)
+        moved = [each for each in document["recipes"] if jobs_moved(each)]
+        lines = [f"{each['path']}: {jobs_text(each)}" for each in moved]
+        yield from _listed("Jobs that only one side has:", lines)
         yield from _figures(document)
         yield from _findings(document)
     yield from _listed("What a layout has no key for:", list(inexpressible_lines(document)))
@@ -135,7 +141,7 @@ def _figures(document: Mapping[str, Any]) -> Iterator[str]:
         notes += basis_lines(row.engine for row in engines)
     hidden = max(0, len(engines) - _MOST_ENGINES)
     if hidden or unchanged:
-        notes.append(f"Engines not shown: {hidden} more, {unchanged} with the same figures.")
+        notes.append(f"Engines not shown: {hidden} more, {len(unchanged)} with the same figures.")
     if notes:
         yield ""
         yield from (f"- {_text(note)}" for note in notes)
@@ -175,7 +181,7 @@ def _recipe(recipe: Mapping[str, Any]) -> Iterator[str]:
 def _side(change: Mapping[str, Any], side: str) -> str:
     is_absent = change["action"] == ("added" if side == "before" else "removed")
     if not is_absent:
-        return _code(value_text(change[side], _LONGEST_VALUE))
+        return _code(side_text(change, side, _LONGEST_VALUE))
     default = change["default"]
     return "" if default is None else f"default {_code(value_text(default, _LONGEST_VALUE))}"
 

@@ -17,6 +17,7 @@ from generator.diff_figures import (
     figure_after,
     figure_with_difference,
     refusal_lines,
+    unchanged_line,
     unknown_model_lines,
 )
 from generator.diff_wording import (
@@ -26,9 +27,12 @@ from generator.diff_wording import (
     change_text,
     finding_rows,
     inexpressible_lines,
+    jobs_moved,
+    jobs_text,
     names,
     no_changes_line,
     plural,
+    side_text,
     summary_line,
     value_text,
 )
@@ -74,7 +78,7 @@ def diff_text(document: Mapping[str, Any]) -> list[str]:
 
 
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
-    changed = [each for each in document["recipes"] if each["changes"] or _jobs_moved(each)]
+    changed = [each for each in document["recipes"] if each["changes"] or jobs_moved(each)]
     if len(changed) == 1:
         yield from _one_recipe(changed[0], document["groups"])
     else:
@@ -97,11 +101,6 @@ def _findings(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"  and findings of {plural(len(rows) - _MOST_FINDINGS, 'rule')} more"
 
 
-def _jobs_moved(recipe: Mapping[str, Any]) -> bool:
-    both = recipe["before_path"] and recipe["after_path"]
-    return bool(both and (recipe["jobs"]["added"] or recipe["jobs"]["removed"]))
-
-
 def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(
         text,
@@ -117,14 +116,17 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def _one_recipe(recipe: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield from _wrapped(f"{SYMBOLS[recipe['status']]} {recipe['path']}{_jobs_text(recipe)}")
+    jobs = jobs_text(recipe)
+    jobs = f"  ({jobs})" if jobs else ""
+    yield from _wrapped(f"{SYMBOLS[recipe['status']]} {recipe['path']}{jobs}")
     changes = by_effect(recipe["changes"])
     width = min(_LONGEST_KEY, max((len(each["path"]) for each in changes), default=0))
     kept = {(group["path"], change_text(group)): group for group in groups}
     for change in changes:
         yield from _change_lines(change, width, _in_jobs(change, recipe))
         yield from _siblings(kept[change["path"], change_text(change)])
-    yield f"    ({plural(recipe['unchanged_values'], 'unchanged value')} hidden)"
+    if recipe["jobs"]["compared"]:
+        yield f"    ({plural(recipe['unchanged_values'], 'unchanged value')} hidden)"
 
 
 def _change_lines(change: Mapping[str, Any], width: int, in_jobs: str) -> Iterator[str]:
@@ -141,7 +143,7 @@ def _change_lines(change: Mapping[str, Any], width: int, in_jobs: str) -> Iterat
         yield f"      {text}"
         return
     for side in ("before", "after"):
-        yield f"      {side.ljust(6)} {value_text(change[side], _WIDTH - 14)}"
+        yield f"      {side.ljust(6)} {side_text(change, side, _WIDTH - 14)}"
 
 
 def _siblings(group: Mapping[str, Any]) -> Iterator[str]:
@@ -150,19 +152,6 @@ def _siblings(group: Mapping[str, Any]) -> Iterator[str]:
         kept = "nothing" if group["before"] is None else value_text(group["before"], 40)
         count = plural(len(group["siblings"]), "sibling")
         yield from _wrapped(f"! {count} with {kept} still: {names(group['siblings'])}", "    ")
-
-
-def _jobs_text(recipe: Mapping[str, Any]) -> str:
-    jobs = recipe["jobs"]
-    if max(jobs["before"], jobs["after"]) <= 1:
-        return ""
-    parts = [f"{jobs['changed']} of {plural(jobs['compared'], 'job')} differ"]
-    parts += [
-        f"{plural(len(jobs[key]), 'job')} {key}: {names(jobs[key])}"
-        for key in ("added", "removed")
-        if jobs[key]
-    ]
-    return f"  ({'; '.join(parts)})"
 
 
 def _in_jobs(change: Mapping[str, Any], recipe: Mapping[str, Any]) -> str:
@@ -241,7 +230,7 @@ def _figures(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _wrapped(note)
     if not engines:
         if unchanged:
-            yield f"Capacity: as before, {plural(unchanged, 'engine')} computed for both sides."
+            yield from _wrapped(unchanged_line(unchanged))
         return
     models = ", ".join(document["models"])
     yield from _wrapped(f"Capacity of {models} after the change (difference), GiB of one rank:")
@@ -250,7 +239,7 @@ def _figures(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(tokens, [row for row in shown if row.request_tokens == tokens])
     rest = len(engines) - len(shown)
     hidden = [f"{rest} more"] if rest else []
-    hidden += [f"{unchanged} with the same figures"] if unchanged else []
+    hidden += [f"{len(unchanged)} with the same figures"] if unchanged else []
     if hidden:
         yield f"  (engines hidden: {', '.join(hidden)})"
     for line in basis_lines(row.engine for row in engines):

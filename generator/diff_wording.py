@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.effects import Effect
+from generator.yaml_scalars import AmbiguousNumber, plain_value
 
 SYMBOLS = {"changed": "~", "added": "+", "removed": "-", "renamed": ">", "same": "="}
 
@@ -26,6 +27,27 @@ def value_text(value: Any, most_characters: int = 60) -> str:
         text = value if value.isprintable() and value.strip() == value and value else repr(value)
     else:
         text = json.dumps(value)
+    return _cut(text, most_characters)
+
+
+def side_text(change: Mapping[str, Any], side: str, most_characters: int = 60) -> str:
+    """The value of one side; text that looks like the other side's kind of value is quoted."""
+    value, other = change[side], change["after" if side == "before" else "before"]
+    if other is None:
+        other = change["default"]
+    if isinstance(value, str) and not isinstance(other, str | None) and _needs_quotes(value):
+        return _cut(json.dumps(value), most_characters)
+    return value_text(value, most_characters)
+
+
+def _needs_quotes(text: str) -> bool:
+    try:
+        return not isinstance(plain_value(text), str)
+    except AmbiguousNumber:
+        return True
+
+
+def _cut(text: str, most_characters: int) -> str:
     if len(text) <= most_characters:
         return text
     half = (most_characters - 3) // 2
@@ -39,7 +61,7 @@ def change_text(change: Mapping[str, Any], most_characters: int = 60) -> str:
         value = change[name]
         if value is None and change["default"] is not None:
             return f"{value_text(change['default'], most_characters)} (default)"
-        return value_text(value, most_characters)
+        return side_text(change, name, most_characters)
 
     if change["action"] == "added" and change["default"] is None:
         return side("after")
@@ -62,6 +84,27 @@ def names(items: Sequence[str], most: int = 3) -> str:
     """The first few of a list, and how many more there are."""
     listed = ", ".join(items[:most])
     return listed if len(items) <= most else f"{listed} and {len(items) - most} more"
+
+
+def jobs_text(recipe: Mapping[str, Any]) -> str:
+    """How many jobs of a recipe differ and which only one side has; empty for a single job."""
+    jobs = recipe["jobs"]
+    if max(jobs["before"], jobs["after"]) <= 1:
+        return ""
+    compared = plural(jobs["compared"], "job")
+    parts = [f"{jobs['changed']} of {compared} differ" if jobs["compared"] else "no job in common"]
+    parts += [
+        f"{plural(len(jobs[key]), 'job')} {key}: {names([each or 'base' for each in jobs[key]])}"
+        for key in ("added", "removed")
+        if jobs[key]
+    ]
+    return "; ".join(parts)
+
+
+def jobs_moved(recipe: Mapping[str, Any]) -> bool:
+    """Whether a recipe file of both sides has jobs that only one of them has."""
+    both = recipe["before_path"] and recipe["after_path"]
+    return bool(both and (recipe["jobs"]["added"] or recipe["jobs"]["removed"]))
 
 
 def summary_line(document: Mapping[str, Any]) -> str:

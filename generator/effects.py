@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
@@ -25,6 +26,9 @@ class Effect(StrEnum):
 _ORDER = {effect: rank for rank, effect in enumerate(Effect)}
 
 
+_LOGGING_VARIABLE = re.compile(r"DYN_LOG\Z|.*_LOGGING(_|\Z)|.*_LOG_LEVEL\Z")
+
+
 def strongest(effects: Iterable[Effect]) -> Effect | None:
     """The effect that matters most: changed memory invalidates results, too; None of none."""
     return max(effects, key=_ORDER.__getitem__, default=None)
@@ -35,6 +39,8 @@ def effect_of(path: FieldPath) -> Effect:
 
     What no schema knows counts as invalidating results.
     """
+    if len(path) > 1 and path[-2] in ("env", "environment") and _is_logging(path[-1]):
+        return Effect.NEEDS_RESTART
     general = tuple(ANY_STEP if isinstance(step, int) else step for step in path)
     if general[0] in ("services", "roles") and len(general) > 1:
         general = (general[0], ANY_STEP, *general[2:])
@@ -44,6 +50,11 @@ def effect_of(path: FieldPath) -> Effect:
         if effect is not None:
             return effect
     return Effect.INVALIDATES_RESULTS
+
+
+def _is_logging(variable: str | int) -> bool:
+    """Whether an environment variable decides only what is logged."""
+    return _LOGGING_VARIABLE.match(str(variable)) is not None
 
 
 @cache

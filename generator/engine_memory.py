@@ -79,7 +79,7 @@ class EngineMemory:
     @property
     def requested_bytes_per_rank(self) -> int:
         """What the engine may use: total x utilization, rounded up as the engine does."""
-        return _requested_bytes(self.terms, self.gpu_memory_utilization)
+        return requested_bytes(self.terms, self.gpu_memory_utilization)
 
 
 def utilization_for(terms: StartupTerms, kv_cache_bytes_per_rank: int) -> float | None:
@@ -90,7 +90,7 @@ def utilization_for(terms: StartupTerms, kv_cache_bytes_per_rank: int) -> float 
     needed = kv_cache_bytes_per_rank + sum(item.bytes_per_rank for item in terms.spent.values())
     total = terms.total.bytes_per_rank
     utilization = ceil_div(needed * _UTILIZATION_STEPS, total) / _UTILIZATION_STEPS
-    requested = _requested_bytes(terms, utilization)
+    requested = requested_bytes(terms, utilization)
     return utilization if requested + terms.cuda_context.bytes_per_rank <= total else None
 
 
@@ -126,14 +126,15 @@ def account_engine_memory(
     )
 
 
-def _requested_bytes(terms: StartupTerms, gpu_memory_utilization: float) -> int:
+def requested_bytes(terms: StartupTerms, gpu_memory_utilization: float) -> int:
+    """What an engine may use of one GPU: total x utilization, rounded up as vLLM does."""
     return math.ceil(terms.total.bytes_per_rank * gpu_memory_utilization)
 
 
 def _remainder(terms: StartupTerms, gpu_memory_utilization: float) -> MemoryItem:
     """What the terms leave of the request; as uncertain as all assumed terms together."""
     spent = terms.spent
-    requested = _requested_bytes(terms, gpu_memory_utilization)
+    requested = requested_bytes(terms, gpu_memory_utilization)
     remainder = requested - sum(item.bytes_per_rank for item in spent.values())
     if remainder <= 0:
         raise NothingFits(_overflow(terms.total, gpu_memory_utilization, requested, spent))

@@ -54,16 +54,32 @@ def engine_memory(
     weights = computed_weights(architecture, options, defaults)
     candidates = (*profiles, *measured_profiles())
     profile = usable_profile(key, weights, candidates)
-    terms = (
-        _measured_terms(profile)
-        if profile is not None
-        else estimated_terms(architecture, gpu, options, resolved, defaults)
-    )
+    terms = startup_terms(architecture, gpu, options, resolved, defaults, profiles)
     memory = account_engine_memory(
         terms, resolved.gpu_memory_utilization, options.kv_cache_memory_bytes
     )
     other = find_profile(key, candidates) if profile is None else None
     return memory if other is None else replace(memory, unused_profile=_unused(other, weights))
+
+
+def startup_terms(
+    architecture: ModelArchitecture,
+    gpu: Gpu,
+    options: EngineOptions,
+    resolved: ResolvedEngine,
+    defaults: EngineDefaults,
+    profiles: tuple[MeasuredProfile, ...] = (),
+) -> StartupTerms:
+    """The terms of a start-up, measured where ``engine_memory`` would take them from a profile.
+
+    They may add up to more than the GPU has.
+    """
+    key = profile_key(architecture, gpu, options, resolved, defaults)
+    weights = computed_weights(architecture, options, defaults)
+    profile = usable_profile(key, weights, (*profiles, *measured_profiles()))
+    if profile is not None:
+        return _measured_terms(profile)
+    return estimated_terms(architecture, gpu, options, resolved, defaults)
 
 
 def usable_profile(

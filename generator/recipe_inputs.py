@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from generator.documents import Document, parse_document
 from generator.errors import InvalidInput, Problem
 from generator.override_files import is_override_key
@@ -42,7 +44,8 @@ def read_recipes(collected: CollectedSources) -> RecipeInputs:
     """Recipes in the order collected.
 
     A text that is no recipe is a problem if it was named itself, and skipped if it was only found
-    in a folder; so is one that cannot be read, unless its keys are a recipe's.
+    in a folder. One that is not YAML is always a problem, since nobody can tell what it was meant
+    to be; YAML that is no single plain document is one if it was named, or has a recipe's keys.
     """
     recipes: list[RecipeFile] = []
     skipped: list[str] = []
@@ -51,7 +54,7 @@ def read_recipes(collected: CollectedSources) -> RecipeInputs:
         try:
             document = parse_document(source.text, source.name)
         except InvalidInput as error:
-            if source.is_named or has_recipe_keys(_KEY_IN_FIRST_COLUMN.findall(source.text)):
+            if source.is_named or _is_meant_as_recipe(source.text) or not _is_yaml(source.text):
                 problems += error.problems
             else:
                 skipped.append(source.name)
@@ -63,6 +66,20 @@ def read_recipes(collected: CollectedSources) -> RecipeInputs:
         else:
             skipped.append(source.name)
     return RecipeInputs(recipes=tuple(recipes), skipped=tuple(skipped), problems=tuple(problems))
+
+
+def _is_meant_as_recipe(text: str) -> bool:
+    return has_recipe_keys(_KEY_IN_FIRST_COLUMN.findall(text))
+
+
+def _is_yaml(text: str) -> bool:
+    """Whether a text has YAML's syntax, in one document or several."""
+    try:
+        for _ in yaml.parse(text, Loader=yaml.SafeLoader):
+            pass
+    except (yaml.YAMLError, RecursionError):
+        return False
+    return True
 
 
 def is_recipe(data: Any) -> bool:

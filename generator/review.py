@@ -97,7 +97,9 @@ def review(
     problems: list[Problem] = []
     old = _expanded(before.inputs, problems)
     new = _expanded(after.inputs, problems)
-    readable = [diff for diff in pair_files(old, new) if not _is_half(diff, problems)]
+    pairs = pair_files(old, new)
+    problems += _only_readable_on_one_side(pairs, before.inputs, after.inputs)
+    readable = [diff for diff in pairs if not _is_half(diff, problems)]
     files = [_reviewed(diff, model_of, profiles) for diff in readable]
     return Review(
         before=before,
@@ -123,10 +125,29 @@ def _is_half(diff: FileDiff, problems: Iterable[Problem]) -> bool:
     """Whether a file only seems new or gone, since the other side of it could not be read."""
     if diff.before and diff.after:
         return False
-    return any(
-        problem.source == diff.path or problem.source.endswith((f"/{diff.path}", f":{diff.path}"))
-        for problem in problems
-    )
+    return any(_is_called(problem.source, diff.path) for problem in problems)
+
+
+def _is_called(source: str, path: str) -> bool:
+    """Whether the name of a source is that of a path below the folder or revision given."""
+    return source == path or source.endswith((f"/{path}", f":{path}"))
+
+
+def _only_readable_on_one_side(
+    diffs: Iterable[FileDiff], before: RecipeInputs, after: RecipeInputs
+) -> Iterator[Problem]:
+    """Files that are a recipe on one side and, on the other, a text that is or looks like none."""
+    for diff in diffs:
+        if diff.before and diff.after:
+            continue
+        skipped = after.skipped if diff.after is None else before.skipped
+        for name in skipped:
+            if _is_called(name, diff.path):
+                yield Problem(
+                    message="is no recipe that can be read, but is one on the other side",
+                    hint=f"pdrecipe check {name} says more",
+                    source=name,
+                )
 
 
 def _reviewed(

@@ -80,7 +80,49 @@ def test_text() -> None:
         "a.yaml:14: error TOP002 roles.decode.nodes: 2 x 4 = 8 GPUs on 1 x 4 = 4"
         " (use 2 nodes, or fewer workers)\n"
     )
-    assert result.stderr == "1 recipe: 1 error, 0 warnings, 0 info\n"
+    assert result.stderr == (
+        "1 recipe: 1 error, 0 warnings, 0 info; memory not checked for 1 recipe: model or flags not"
+        " known or not modelled\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "is_said"),
+    [
+        ({"recipe": "plain"}, (), True),
+        ({"recipe": "sglang"}, (), True),
+        ({"recipe": "pair"}, (), False),
+        ({"recipe": "plain"}, ("--select", "TOP"), False),
+        ({"recipe": "pair", "set": {"roles/decode/args/max-num-seqs": 0}}, (), True),
+    ],
+)
+def test_memory_that_was_not_checked_is_said(
+    case: dict[str, Any], options: tuple[str, ...], *, is_said: bool
+) -> None:
+    write("a.yaml", case)
+    assert ("memory not checked for 1 recipe: " in run("a.yaml", *options).stderr) is is_said
+    document = json.loads(run("a.yaml", *options, "--format", "json").stdout)
+    assert document["summary"]["memory_not_checked"] == int(is_said)
+
+
+@pytest.mark.parametrize(
+    ("share", "rule", "says"),
+    [
+        (0.3, "MEM008", "weights of 169.28 GiB a GPU are above 0.3 x 276.62 GiB = 82.99 GiB"),
+        (0.62, "MEM001", "takes 0.42 GiB of a GPU, but no KV cache is left"),
+        (0.62, "MEM009", "leave nothing of 0.62 x 276.62 GiB = 171.50 GiB (as measured)"),
+    ],
+)
+def test_weights_that_do_not_fit_in_a_recipe_of_ours(share: float, rule: str, says: str) -> None:
+    name = "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg/v2/1xtp2dep4-1xtp8-mtp-cc32-64.yaml"
+    flag = "      max-num-seqs: 80"
+    text = (REPOSITORY / name).read_text("utf-8")
+    assert flag in text
+    text = text.replace(flag, f"      gpu-memory-utilization: {share}\n{flag}")
+    Path("a.yaml").write_text(text, encoding="utf-8")
+    result = run("a.yaml")
+    assert [line for line in result.stdout.splitlines() if f" {rule} " in line and says in line]
+    assert result.exit_code == 10
 
 
 @pytest.mark.parametrize("format_", ["json", "sarif"])
@@ -209,6 +251,32 @@ def test_bad_input_beside_good() -> None:
     result = run(".")
     assert result.exit_code == 3
     assert "TOP002" in result.stdout
+
+
+def test_a_file_of_a_folder_that_is_no_yaml() -> None:
+    write("b.yaml", CLEAN)
+    Path("a.yaml").write_text("some: [thing\n")
+    result = run(".")
+    assert result.exit_code == 3
+    assert "error: a.yaml:1: a '[' is opened here and not closed" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (None, "error: no recipe found in here (give recipe files, or a folder that has them)"),
+        ("x: 1\n", "error: no recipe found in here, only 1 other YAML file (give"),
+        ("a: 1\n---\nb: 2\n", "error: no recipe found in here, only 1 other YAML file (give"),
+    ],
+)
+def test_a_folder_without_recipes(other: str | None, message: str) -> None:
+    Path("here").mkdir()
+    if other is not None:
+        Path("here/a.yaml").write_text(other)
+    result = run("here")
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert [line for line in result.stderr.splitlines() if line.startswith(message)]
 
 
 def test_no_such_revision() -> None:

@@ -183,12 +183,13 @@ def unreadable() -> CheckResult:
 def test_text(result: CheckResult) -> None:
     (line,) = text_lines(result)
     assert line == (
-        "a folder/one,two.yaml:41: error TOP001 roles.decode.args.tensor-parallel-size: TP2 x PP1"
-        " x DP1 = 2 GPUs, but a worker has 4 [2 of 3 variants, such as tp2] (change the sizes, or"
+        "a folder/one,two.yaml:41: error TOP001 roles.decode.args.tensor-parallel-size: TP8 x PP1"
+        " x DP1 = 8 GPUs, but a worker has 4 [2 of 3 variants, such as tp8] (change the sizes, or"
         " the GPUs of a worker)"
     )
     assert summary_line(result) == (
-        "1 recipe (3 variants): 1 error, 0 warnings, 0 info; 1 suppressed"
+        "1 recipe (3 variants): 1 error, 0 warnings, 0 info; 1 suppressed; memory not checked for 1"
+        " recipe: model or flags not known or not modelled"
     )
 
 
@@ -196,7 +197,7 @@ def test_annotations(result: CheckResult, unreadable: CheckResult) -> None:
     (line,) = github_lines(result)
     assert line.startswith(
         "::error file=a folder/one%2Ctwo.yaml,line=41,title=TOP001 layout-beyond-gpus::"
-        "roles.decode.args.tensor-parallel-size: TP2 x PP1"
+        "roles.decode.args.tensor-parallel-size: TP8 x PP1"
     )
     (line,) = github_lines(unreadable)
     assert line.startswith("::error file=a.yaml,line=1,title=unreadable::")
@@ -209,7 +210,7 @@ def test_json(result: CheckResult, unreadable: CheckResult) -> None:
         errors = Draft202012Validator(schema).iter_errors(document)
         assert [error.message for error in errors] == []
     (finding,) = json_document(result)["findings"]
-    assert (finding["variants"], finding["of_variants"], finding["example"]) == (2, 3, "tp2")
+    assert (finding["variants"], finding["of_variants"], finding["example"]) == (2, 3, "tp8")
     (suppressed,) = json_document(result)["suppressed"]
     assert (suppressed["rule"], suppressed["reason"]) == ("TOP005", "a spare node")
 

@@ -29,6 +29,7 @@ def test_the_finding_itself() -> None:
     [
         pytest.param("  decode_nodes: 3  # pdrecipe: ignore[TOP005] spare node\n", id="line"),
         pytest.param("  # pdrecipe: ignore[TOP005] spare node\n  decode_nodes: 3\n", id="above"),
+        pytest.param("  decode_nodes: 3  # pdrecipe: ignore[TOP] spare node\n", id="family"),
         pytest.param("  decode_nodes: 3  #pdrecipe:ignore[TOP005]: spare\n", id="without spaces"),
         pytest.param("  decode_nodes: 3 # x # pdrecipe: ignore[TOP005] spare\n", id="after x"),
     ],
@@ -98,6 +99,13 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
     write(tmp_path, "a/**")
     (tmp_path / "a/.pdrecipe.yaml").write_text("check: {ignore: []}\n")
     assert check_folder(tmp_path) == [("a/b/one.yaml", "TOP005")]
+
+
+def test_an_entry_for_a_family(tmp_path: Path) -> None:
+    write(tmp_path, "a/**")
+    settings = tmp_path / ".pdrecipe.yaml"
+    settings.write_text(settings.read_text().replace("TOP005", "TOP"))
+    assert check_folder(tmp_path) == []
 
 
 def test_an_entry_that_nothing_needs(tmp_path: Path) -> None:

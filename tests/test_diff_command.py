@@ -206,6 +206,20 @@ def test_a_side_that_cannot_be_computed_says_why() -> None:
     edit(f"new/{BIG}", ("gpu_type: gb300", "gpu_type: gb9"))
     text = printed(f"old/{BIG}", f"new/{BIG}", "--model", "model")
     assert "no figures of decode: GPU 'gb9' is not known (1 recipe)" in text
+    assert "as before" not in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_what_was_computed_is_as_before() -> None:
+    text = Path(f"new/{BIG}").read_text("utf-8")
+    head, found, tail = text.partition("  decode:")
+    assert found
+    tail = tail.replace("tensor-parallel-size: 2", "tensor-parallel-size: 7")
+    tail = tail.replace("tensor-parallel-size: 4", "tensor-parallel-size: 7")
+    Path(f"new/{BIG}").write_text(head + found + tail, encoding="utf-8")
+    text = printed(f"old/{BIG}", f"new/{BIG}", "--model", "model")
+    assert "no figures of decode: " in text
+    assert "Capacity of prefill: as before, 1 engine computed for both sides." in text
 
 
 # --- sweeps and overrides ------------------------------------------------------------------------
@@ -236,6 +250,43 @@ def test_jobs_of_a_file_are_compared_one_by_one(
     by_path = {change["path"]: change for change in recipe["changes"]}
     assert by_path["benchmark.isl"]["jobs"] == 4
     assert by_path["roles.agg.args.max-num-seqs"]["jobs"] == 1
+
+
+def test_a_plain_file_against_an_override_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(REPOSITORY / "tests/data/recipes/override.yaml", "jobs.yaml")
+    base = yaml.safe_load(Path("jobs.yaml").read_text("utf-8"))["base"]
+    Path("plain.yaml").write_text(yaml.safe_dump(base), encoding="utf-8")
+    text = " ".join(printed("plain.yaml", "jobs.yaml").split())
+    assert "(no job in common; 5 jobs added: " in text
+    assert "; 1 job removed: base)" in text
+    assert "0 of 0" not in text
+    assert "hidden" not in text
+    markdown = printed("plain.yaml", "jobs.yaml", "--format", "markdown")
+    assert "Jobs that only one side has:\n\n- jobs.yaml: no job in common; 5 jobs" in markdown
+
+
+# --- quotes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_quotes_are_no_difference() -> None:
+    edit(f"new/{BIG}", ("max-num-seqs: 656", 'max-num-seqs: "656"'))
+    assert printed("old", "new", "--exit-code").startswith("No changes.")
+
+
+@pytest.mark.usefixtures("folder")
+def test_quotes_that_break_a_launch_are_shown() -> None:
+    edit(f"new/{BIG}", ("data-parallel-size: 4", 'data-parallel-size: "4"'))
+    arguments = (f"old/{BIG}", f"new/{BIG}", "--model", "model", "--exit-code")
+    text = printed(*arguments, exit_code=10)
+    assert 'data-parallel-size  4 -> "4" ' in text
+    assert "TOP006" in text
+    markdown = printed(*arguments, "--format", "markdown", exit_code=10)
+    assert '`4 -> "4"`' in markdown
+    assert '| `4` | `"4"` |' in markdown
 
 
 # --- text and Markdown are rendered from the document --------------------------------------------
@@ -498,6 +549,25 @@ def test_a_bad_file_among_others_is_no_removed_recipe(history: Path) -> None:
     found = json.loads(result.stdout)
     assert (found["summary"]["removed"], found["summary"]["changed"]) == (0, 1)
     assert found["problems"][0]["source"] == f"new/{BIG}"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("content", ["<<<<<<< ours\n", "just: text\n", "- 1\n", ""])
+def test_what_stopped_being_a_recipe_is_no_removed_one(content: str) -> None:
+    Path(f"new/{BIG}").write_text(content, encoding="utf-8")
+    result = run("diff", "old", "new")
+    assert result.exit_code == 3
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: new/{BIG}")
+    assert "removed" not in result.stdout
+
+
+@pytest.mark.parametrize("option", [["--format", "json"], ["--format=json"]])
+def test_errors_of_a_json_answer_are_json(option: list[str]) -> None:
+    result = run("diff", "nope.yaml", "nope.yaml", *option)
+    assert (result.exit_code, result.stdout) == (3, "")
+    (problem,) = json.loads(result.stderr)["problems"]
+    assert problem["source"] == "nope.yaml"
 
 
 def test_shipped_recipes(shared: Path) -> None:

@@ -124,9 +124,9 @@ def test_own_recipe_in_both_layouts() -> None:
             [("roles.decode.args.max-num-seqs", "changed", 656, 720)],
         ),
         (
-            "max-num-seqs: 656",
-            "max-num-seqs: '656'",  # text breaks the engine's sums
-            [("roles.decode.args.max-num-seqs", "changed", 656, "656")],
+            "isl: 8192",
+            "isl: 8192, num_prompts_mult: 8",
+            [("benchmark.num_prompts_mult", "added", None, 8)],
         ),
         (
             "concurrencies: 64x128",
@@ -165,6 +165,68 @@ def test_differences(old: str, new: str, expected: list[tuple[str, str, object, 
     back = compare(after, before)
     assert sorted(map(repr, back.changes)) == sorted(map(repr, diff.mirrored().changes))
     assert diff.compared == diff.unchanged + len(expected)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("max-model-len: 10240", "max-model-len: '10240'", True),
+        ("max_model_len: 10240", "max-model-len: '10240'", True),
+        ("tensor-parallel-size: 8", "tensor-parallel-size: '8'", True),  # nobody multiplies it
+        ("gpu-memory-utilization: 0.90", "gpu-memory-utilization: '0.90'", True),
+        ("swap-space: 1.5", "swap-space: '1.5'", True),
+        ("compilation-config.level: 3", "compilation-config.level: '3'", True),
+        ("cudagraph-capture-sizes: [1, 2]", "cudagraph-capture-sizes: ['1', 2]", True),
+        ("data-parallel-size: 4", "data-parallel-size: '4'", False),
+        (
+            "{dp}, tensor-parallel-size: 4",
+            "{dp}, tensor-parallel-size: '4'",
+            False,
+        ),
+        ("compilation-config: {level: 3}", "compilation-config: {level: '3'}", False),
+        ("enable-x: true", "enable-x: 'true'", False),  # a switch, and a value after a flag
+        ("served-model-name: '1.10'", "served-model-name: 1.1", False),
+        ("seed: '007'", "seed: 7", False),
+    ],
+)
+def test_text_and_number_are_one_word_of_a_command_line(
+    one: str, other: str, *, is_same: bool
+) -> None:
+    dp = "data-parallel-size: 2"
+    template = "schema: 2\nname: a\nengine: vllm\nroles: {decode: {args: {%s}}}\n"
+    before, after = (form(template % each.replace("{dp}", dp)) for each in (one, other))
+    diff = compare(before, after)
+    assert diff.is_empty is is_same
+    assert compare(after, before).is_empty is is_same
+    assert same_values(apply(diff, meant_values(before)), meant_values(after))
+
+
+def test_text_and_number_differ_in_a_file_of_flags() -> None:
+    template = "schema: 2\nname: a\nengine: trtllm\nroles: {decode: {args: {max_batch_size: %s}}}\n"
+    assert not compare(form(template % "4"), form(template % "'4'")).is_empty
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("'1:00:00'", "'01:00:00'"),
+        ("'60'", "'1:00:00'"),
+        ("'90:30'", "'1:30:30'"),
+        ("'1-12'", "'36:00:00'"),
+        ("'1-12:30'", "'36:30:00'"),
+        ("'1-00:00:00'", "'24:00:00'"),
+    ],
+)
+def test_time_limits_are_durations(one: str, other: str) -> None:
+    template = "name: a\nresources: {}\nbackend: {}\nslurm: {time_limit: %s}\n"
+    assert compare(form(template % one), form(template % other)).is_empty
+    assert not compare(form(template % one), form(template % "'0:59:00'")).is_empty
+
+
+def test_a_time_limit_in_no_format_of_slurm_stays_as_it_is() -> None:
+    template = "name: a\nresources: {}\nbackend: {}\nslurm: {time_limit: %s}\n"
+    diff = compare(form(template % "UNLIMITED"), form(template % "'1:2:3:4'"))
+    assert changes(diff) == [("slurm.time_limit", "changed", "UNLIMITED", "1:2:3:4")]
 
 
 def test_the_default_is_named_where_a_side_says_nothing() -> None:
@@ -208,6 +270,10 @@ def test_services_of_two_layouts_go_by_name() -> None:
         ("roles.decode.args.a-flag-nobody-knows", "invalidates-results"),
         ("roles.decode.args.kv-transfer-config.kv-role", "invalidates-results"),
         ("roles.decode.env.NCCL_DEBUG", "invalidates-results"),
+        ("roles.decode.env.DYN_LOG", "needs-restart"),
+        ("environment.VLLM_LOGGING_LEVEL", "needs-restart"),
+        ("frontend.env.NCCL_LOG_LEVEL", "needs-restart"),
+        ("roles.decode.env.DYN_LOGIN", "invalidates-results"),
         ("roles.prefill.nodes", "invalidates-results"),
         ("dynamo.version", "invalidates-results"),
         ("engine.type", "invalidates-results"),

@@ -204,7 +204,7 @@ def test_every_shipped_v1_recipe(shared: Path) -> None:
         first = next(iter(variants(parse_document(migration.text, file.name))))
         read = Document(source=file.name, text="", data=first.data, lines={})
         assert problems(read, "recipe-v2") == [], file
-    assert (len(files), jobs, values) == (56, 768, 37592)
+    assert (len(files), jobs, values) == (56, 768, 37207)
 
 
 def test_override_file() -> None:

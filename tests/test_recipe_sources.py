@@ -297,11 +297,12 @@ def test_is_recipe(keys: str, *, expected: bool) -> None:
 
 def test_only_what_was_named_has_to_be_a_recipe(tmp_path: Path) -> None:
     put(tmp_path, a=recipe("a"), other="x: 1\n", listed="- 1\n")
+    put(tmp_path, manifests="kind: A\n---\nkind: B\n")
     put(tmp_path, template="{{ if x }}\na: b\n", broken=recipe("b") + "  oops: [\n")
     found = read_recipes(collect_sources(["."], folder=tmp_path))
     assert [each.source.name for each in found.recipes] == ["a.yaml"]
-    assert found.skipped == ("listed.yaml", "other.yaml", "template.yaml")
-    assert [each.source for each in found.problems] == ["broken.yaml"]
+    assert found.skipped == ("listed.yaml", "manifests.yaml", "other.yaml")
+    assert {each.source for each in found.problems} == {"broken.yaml", "template.yaml"}
     named = ["other.yaml", "listed.yaml", "template.yaml"]
     found = read_recipes(collect_sources(named, folder=tmp_path))
     assert (found.recipes, found.skipped) == ((), ())

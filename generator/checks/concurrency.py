@@ -68,10 +68,12 @@ def slots_far_beyond_concurrency(job: Job) -> Iterator[Hit]:
             continue
         highest = job.concurrencies[-1]
         if highest > 0 and slots[0] > _MANY_SLOTS * highest:
+            times = slots[0] / highest
+            shown = f"{times:.3g}" if times < 100 else f"{times:,.0f}"
             yield job.flag_hit(
                 workers,
                 workers.max_num_seqs_flag,
-                f"{slots[1]} = {slots[0]} slots are {slots[0] / highest:.3g} times the highest"
+                f"{slots[1]} = {slots[0]} slots are {shown} times the highest"
                 f" concurrency, {highest}",
                 "fewer sequences leave more memory to the KV cache",
             )

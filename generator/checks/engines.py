@@ -9,25 +9,70 @@ from functools import lru_cache
 from generator.architecture import ModelArchitecture
 from generator.checks.job import Job
 from generator.checks.workers import Workers
+from generator.engine_memory import Basis, StartupTerms, requested_bytes
 from generator.engine_options import EngineOptions, options_from_flags
 from generator.engine_plan import Engine, plan_engine
-from generator.errors import InvalidInput, NothingFits, Problem
+from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, engine_defaults, gpu
 from generator.kv_cache import align_mode_problem, plan_kv_cache
-from generator.memory_terms import engine_memory
+from generator.memory_terms import startup_terms
 from generator.parallel import WorkerPool
 from generator.resolution import kv_cache_options, resolve_engine
 
 _PLANS_KEPT = 4096
+_FLAGS_OF_WEIGHTS = ("cpu-offload-gb", "dtype", "hf-overrides", "quantization")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """KV-cache bytes of a rank: as estimated, and the most that the estimates allow."""
+    """The memory of a rank, and the KV cache that it leaves: none at all where that is negative.
 
-    kv_cache_bytes_per_rank: int
-    most_bytes_per_rank: int
-    basis: str
+    ``given_bytes_per_rank`` is a KV cache that the flags demand whatever is left;
+    ``changed_weights`` are flags that make the weights other than computed.
+    """
+
+    terms: StartupTerms
+    gpu_memory_utilization: float
+    given_bytes_per_rank: int | None
+    changed_weights: tuple[str, ...]
+
+    @property
+    def usable_bytes_per_rank(self) -> int:
+        """What the engine may use: its share of the GPU, or all where the cache is given."""
+        if self.given_bytes_per_rank is not None:
+            return self.terms.total.bytes_per_rank
+        return requested_bytes(self.terms, self.gpu_memory_utilization)
+
+    @property
+    def kv_cache_bytes_per_rank(self) -> int:
+        """The KV cache as estimated."""
+        if self.given_bytes_per_rank is not None:
+            return self.given_bytes_per_rank
+        spent = sum(item.bytes_per_rank for item in self.terms.spent.values())
+        return self.usable_bytes_per_rank - spent
+
+    @property
+    def uncertainty_bytes(self) -> int:
+        """The +- of the KV cache."""
+        if self.given_bytes_per_rank is not None:
+            return 0
+        return sum(item.uncertainty_bytes for item in self.terms.spent.values())
+
+    @property
+    def most_bytes_per_rank(self) -> int:
+        """The largest KV cache that the estimates allow, never above what the weights leave."""
+        most = self.kv_cache_bytes_per_rank + self.uncertainty_bytes
+        if self.given_bytes_per_rank is not None:
+            return most
+        return min(most, self.usable_bytes_per_rank - self.terms.weights.bytes_per_rank)
+
+    @property
+    def basis(self) -> str:
+        """How the KV cache is known: measured, computed or assumed."""
+        if self.given_bytes_per_rank is not None:
+            return str(Basis.MEASURED)
+        bases = {item.basis for item in (self.terms.total, *self.terms.spent.values())}
+        return str(Basis.ASSUMED if Basis.ASSUMED in bases else Basis.COMPUTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +114,14 @@ def refusals(job: Job, workers: Workers) -> tuple[Problem, ...]:
     return planned if isinstance(planned, tuple) else ()
 
 
+def has_memory_modelled(job: Job) -> bool:
+    """Whether the memory of every role is known, or known to be refused."""
+    return all(
+        budget(job, each) is not None or (_subject(job, each) is not None and refusals(job, each))
+        for each in job.roles
+    )
+
+
 def alignment_problem(job: Job, workers: Workers) -> Problem | None:
     """Why prefix caching cannot align a hybrid's states within the token budget of a role."""
     subject = _subject(job, workers)
@@ -76,7 +129,7 @@ def alignment_problem(job: Job, workers: Workers) -> Problem | None:
 
 
 def budget(job: Job, workers: Workers) -> Budget | None:
-    """The KV cache of a rank; None where it is unknown, or the estimates leave none at all."""
+    """The memory of a rank; None where it is unknown, or the engine would refuse the flags."""
     subject = _subject(job, workers)
     return None if subject is None else _budget(subject)
 
@@ -156,15 +209,14 @@ def _budget(subject: _Subject) -> Budget | None:
     defaults, engine = _defaults(subject.version, subject.gpu), _plan(subject)
     if defaults is None or not isinstance(engine, Engine):
         return None
-    try:
-        memory = engine_memory(
-            subject.model, gpu(subject.gpu), subject.options, engine.resolved, defaults
-        )
-    except NothingFits:
-        return None
-    kv_cache = memory.kv_cache
+    terms = startup_terms(
+        subject.model, gpu(subject.gpu), subject.options, engine.resolved, defaults
+    )
     return Budget(
-        kv_cache_bytes_per_rank=kv_cache.bytes_per_rank,
-        most_bytes_per_rank=kv_cache.bytes_per_rank + kv_cache.uncertainty_bytes,
-        basis=str(kv_cache.basis),
+        terms=terms,
+        gpu_memory_utilization=engine.resolved.gpu_memory_utilization,
+        given_bytes_per_rank=subject.options.kv_cache_memory_bytes,
+        changed_weights=tuple(
+            flag for flag in _FLAGS_OF_WEIGHTS if flag in subject.options.unmodelled_flags
+        ),
     )

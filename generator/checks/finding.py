@@ -47,7 +47,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """A run: findings by file and line, those suppressed apart, and what could not be checked."""
+    """A run: findings by file and line, those suppressed apart, and what could not be checked.
+
+    ``without_memory`` are files whose memory rules had nothing to go by in some job.
+    """
 
     findings: tuple[Finding, ...]
     suppressed: tuple[Finding, ...]
@@ -55,6 +58,7 @@ class CheckResult:
     skipped: tuple[str, ...]
     files: int
     variants: int
+    without_memory: tuple[str, ...] = ()
 
     def count(self, severity: str) -> int:
         """Findings of a severity."""

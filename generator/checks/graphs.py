@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generator.checks.engines import engine_defaults_of
+from generator.checks.engines import engine_defaults_of, refusals
 from generator.checks.job import Job, flag_path
 from generator.checks.rule import Hit, Severity, rule
 from generator.checks.workers import Workers, whole
@@ -152,11 +152,12 @@ def decode_beyond_token_budget(job: Job) -> Iterator[Hit]:
     `max-num-seqs: 256`, two speculative tokens, `max-num-batched-tokens: 256`: 768 needed.
     """
     for workers, needed in _decoding(job):
-        budget = workers.token_budget
-        if budget and budget < needed:
+        budget, flag = workers.token_budget, workers.token_budget_flag
+        is_refused = flag in {each.path for each in refusals(job, workers)}  # MEM006
+        if budget and budget < needed and not is_refused:
             yield job.flag_hit(
                 workers,
-                workers.token_budget_flag,
+                flag,
                 f"max-num-batched-tokens {budget} is below max-num-seqs {workers.max_num_seqs} x"
                 f" {workers.step_text} = {needed}",
                 f"at least {needed}",

@@ -15,7 +15,8 @@ it, or at the top of the file for the whole file:
 
     max-num-seqs: 64  # pdrecipe: ignore[CON001] the queue is what this recipe measures
 
-or for many files in a `.pdrecipe.yaml` above them (`schemas/settings.schema.json`):
+`ignore[CON]` allows a whole family. For many files write it in a `.pdrecipe.yaml` above them
+(`schemas/settings.schema.json`):
 
     check:
       ignore:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from generator.block_size import BLOCK_UNIT_TOKENS
 from generator.checks.engines import (
+    Budget,
     alignment_problem,
     budget,
     kernel_blocks_of,
@@ -35,18 +36,21 @@ def request_beyond_memory(job: Job) -> Iterator[Hit]:
     for workers in job.roles:
         engine = planned_engine(job, workers)
         left = budget(job, workers)
-        if engine is None or left is None:
+        if engine is None or left is None or left.changed_weights:
             continue
         longest = engine.resolved.max_model_len
         needed = engine.kv_cache.request_bytes_per_rank(longest)
-        if needed > left.most_bytes_per_rank:
-            fitting = engine.kv_cache.longest_request_tokens(left.most_bytes_per_rank)
+        most = max(0, left.most_bytes_per_rank)
+        if needed > most and not _beyond_weights(left):
+            fitting = engine.kv_cache.longest_request_tokens(most)
+            room = f"the KV cache has at most {format_gib(most)}" if most else "no KV cache is left"
             yield job.flag_hit(
                 workers,
                 "max-model-len",
-                f"one request of {longest} tokens takes {format_gib(needed)} of a GPU, but the KV"
-                f" cache has at most {format_gib(left.most_bytes_per_rank)}",
-                f"at most {fitting} tokens fit" if fitting else "use more GPUs",
+                f"one request of {longest} tokens takes {format_gib(needed)} of a GPU, but {room}",
+                f"at most {fitting} tokens fit"
+                if fitting
+                else "raise gpu-memory-utilization, or use more GPUs",
             )
 
 
@@ -69,6 +73,8 @@ def sequences_beyond_blocks(job: Job) -> Iterator[Hit]:
         left = budget(job, workers)
         if engine is None or left is None or not engine.kv_cache.recurrent_groups:
             continue
+        if left.most_bytes_per_rank <= 0:
+            continue  # MEM001 and MEM009 speak of it
         blocks = engine.kv_cache.num_blocks(left.most_bytes_per_rank)
         sequences = engine.resolved.max_num_seqs
         if sequences > blocks and engine.resolved.cudagraph_mode in FULL_MODES:
@@ -171,9 +177,12 @@ def flags_refused(job: Job) -> Iterator[Hit]:
     `tensor-parallel-size: 32` of a model with 16 key heads.
     """
     for workers in job.roles:
+        said_elsewhere = {"block-size"}  # MEM003
+        if workers in (job.pair or ()):
+            said_elsewhere.add("disable-hybrid-kv-cache-manager")  # PDP008
         alignment = alignment_problem(job, workers)
         for problem in refusals(job, workers):
-            if problem != alignment and problem.path != "block-size":
+            if problem != alignment and problem.path not in said_elsewhere:
                 flag = problem.path if problem.path in workers.flags else workers.tensor_flag
                 yield job.flag_hit(workers, flag, problem.message, problem.hint)
 
@@ -201,6 +210,8 @@ def concurrency_beyond_memory(job: Job) -> Iterator[Hit]:
         left = budget(job, workers)
         if engine is None or left is None:
             continue
+        if left.kv_cache_bytes_per_rank <= 0:
+            continue
         per_rank = engine.kv_cache.concurrency(left.kv_cache_bytes_per_rank, sum(lengths))
         held = per_rank * engine.pool.data_ranks
         if highest > held:
@@ -212,3 +223,81 @@ def concurrency_beyond_memory(job: Job) -> Iterator[Hit]:
                 f" {sum(lengths)} tokens = {float(held):,.1f} (KV cache {left.basis})",
                 "they queue while prefill holds their KV cache: use more decode ranks",
             )
+
+
+@rule("MEM008", Severity.ERROR)
+def weights_beyond_memory(job: Job) -> Iterator[Hit]:
+    """The weights alone do not fit in the memory that the engine may use.
+
+    ## What it does
+    Compares the weights of a rank, computed from the model's dimensions, with
+    gpu-memory-utilization x the memory of the GPU; with a KV cache that is given in bytes, both
+    with the memory of the GPU. Nothing is assumed.
+
+    ## Why is this bad?
+    Loading runs out of memory, or vLLM finds no room for the KV cache and refuses to start.
+
+    ## Example
+    `gpu-memory-utilization: 0.3` on a GPU of 277 GiB for 177 GiB of weights.
+    """
+    for workers in job.roles:
+        left = budget(job, workers)
+        if left is not None and _beyond_weights(left) and not left.changed_weights:
+            weights = format_gib(left.terms.weights.bytes_per_rank)
+            usable = format_gib(left.usable_bytes_per_rank)
+            total = format_gib(left.terms.total.bytes_per_rank)
+            if left.given_bytes_per_rank is None:
+                flag, hint = "gpu-memory-utilization", "raise it, or use more GPUs for a replica"
+                message = (
+                    f"weights of {weights} a GPU are above"
+                    f" {left.gpu_memory_utilization:g} x {total} = {usable}"
+                )
+            else:
+                flag, hint = "kv-cache-memory-bytes", "lower it, or use more GPUs for a replica"
+                cache = format_gib(left.given_bytes_per_rank)
+                message = f"weights of {weights} + KV cache of {cache} are above a GPU's {total}"
+            yield job.flag_hit(workers, flag, message, hint)
+
+
+@rule("MEM009", Severity.WARNING)
+def no_memory_left(job: Job) -> Iterator[Hit]:
+    """The estimates leave no memory to the KV cache.
+
+    ## What it does
+    Adds up weights, non-torch memory, activations and CUDA graphs of a rank and compares them
+    with what the engine may use. All but the weights is assumed where nobody measured this
+    start-up, so the message says how uncertain it is.
+
+    ## Why is this bad?
+    vLLM refuses to start if it finds no room for the KV cache.
+
+    ## Example
+    `max-num-seqs: 3500` with `max-num-batched-tokens: 80016` on a GPU with 30 GiB beside weights.
+    """
+    for workers in job.roles:
+        left = budget(job, workers)
+        if left is None or left.kv_cache_bytes_per_rank > 0:
+            continue
+        if _beyond_weights(left) and not left.changed_weights:
+            continue
+        terms = " + ".join(
+            f"{name} {format_gib(item.bytes_per_rank)}" for name, item in left.terms.spent.items()
+        )
+        uncertainty = format_gib(left.uncertainty_bytes)
+        known = f"{left.basis}, +- {uncertainty}" if left.uncertainty_bytes else "as measured"
+        changed = left.changed_weights
+        without = f", without what {', '.join(changed)} changes" if changed else ""
+        yield job.flag_hit(
+            workers,
+            "gpu-memory-utilization",
+            f"{terms} leave nothing of {left.gpu_memory_utilization:g} x"
+            f" {format_gib(left.terms.total.bytes_per_rank)} ="
+            f" {format_gib(left.usable_bytes_per_rank)} ({known}{without})",
+            "raise gpu-memory-utilization, lower max-num-batched-tokens, or use more GPUs",
+        )
+
+
+def _beyond_weights(left: Budget) -> bool:
+    """Whether the weights, and a KV cache that is given, are more than there is."""
+    needed = left.terms.weights.bytes_per_rank + (left.given_bytes_per_rank or 0)
+    return needed > left.usable_bytes_per_rank

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from generator.checks.job import Job, flag_path
+from generator.checks.job import Job
 from generator.checks.rule import Hit, Severity, rule
-from generator.checks.siblings import NameUse, folder_of
+from generator.checks.siblings import NameUse, folder_of, role_kind
 from generator.facts import gpu_names
 from generator.recipe import Dialect
 
@@ -165,8 +165,8 @@ def flag_of_all_siblings_missing(job: Job) -> Iterator[Hit]:
     """A role lacks an engine flag that it has in all sibling files.
 
     ## What it does
-    Compares the flags of a role with those of the same engine's role in the other files of the
-    folder, of which there have to be at least three.
+    Compares the flags of a role with those of the same role in the other files of the folder with
+    the same model, GPU and engine, of which there have to be at least three.
 
     ## Why is this bad?
     It need not be. Where a flag was added to all of them, it may have been forgotten in one.
@@ -179,14 +179,16 @@ def flag_of_all_siblings_missing(job: Job) -> Iterator[Hit]:
     if flags is None or files is None:
         return
     for workers in job.roles:
-        others = files[workers.engine, workers.role] - 1
+        kind = role_kind(job.form, workers.role)
+        others = files[kind] - 1
         if others < _LEAST_SIBLINGS:
             continue
         own = {flag.partition(".")[0] for flag in workers.flags}
-        for (engine, role, flag), count in sorted(flags.items()):
-            is_common = (engine, role) == (workers.engine, workers.role) and count == others
-            if is_common and flag not in own and not _has_opposite(flag, own):
-                yield job.hit(flag_path(role, flag)[:3], f"{flag} is in all {others} sibling files")
+        common = {flag for (of, flag), count in flags.items() if of == kind and count == others}
+        for flag in sorted(common - own):
+            if not _has_opposite(flag, own):
+                path = ("roles", workers.role, "args")
+                yield job.hit(path, f"{flag} is in all {others} sibling files")
 
 
 def _has_opposite(flag: str, own: set[str]) -> bool:

@@ -15,12 +15,14 @@ from generator.checks import (
     suppressions,
     topology,
     transfer,
+    values,
 )
 from generator.checks.rule import JobRule, Rule
 
+MEMORY = "MEM"
 FAMILIES = {
     "TOP": "GPUs, nodes and parallel sizes",
-    "MEM": "KV-cache memory and blocks, of known models",
+    MEMORY: "KV-cache memory and blocks, of known models",
     "PDP": "prefill/decode pairing",
     "CON": "concurrency, lengths and slots",
     "GRA": "CUDA graphs and the token budget",
@@ -45,6 +47,8 @@ JOB_RULES: tuple[JobRule, ...] = (
     memory.aligned_block_beyond_token_budget,
     memory.flags_refused,
     memory.concurrency_beyond_memory,
+    memory.weights_beyond_memory,
+    memory.no_memory_left,
     pairing.other_cache_dtype,
     pairing.other_state_dtype,
     pairing.other_prefix_caching,
@@ -77,6 +81,7 @@ JOB_RULES: tuple[JobRule, ...] = (
     schema.given_twice,
     schema.deletion_not_applied,
     schema.grid_in_override,
+    values.malformed_value,
     naming.name_taken_in_folder,
     naming.name_taken_elsewhere,
     naming.other_engine_than_folder,

@@ -40,6 +40,9 @@ def summary_line(result: CheckResult) -> str:
         line += f"; --fix would fix {fixable}"
     if result.skipped:
         line += f"; {_counted(len(result.skipped), 'file')} skipped that are no recipes"
+    if result.without_memory:
+        recipes = _counted(len(result.without_memory), "recipe")
+        line += f"; memory not checked for {recipes}: model or flags not known or not modelled"
     return line
 
 
@@ -91,6 +94,7 @@ def json_document(result: CheckResult) -> dict[str, Any]:
             "warnings": result.count(Severity.WARNING),
             "infos": result.count(Severity.INFO),
             "suppressed": len(result.suppressed),
+            "memory_not_checked": len(result.without_memory),
         },
         "findings": [_finding(each) for each in result.findings],
         "suppressed": [_finding(each) | {"reason": each.reason} for each in result.suppressed],

@@ -48,13 +48,17 @@ Edit: TypeAlias = SetValue | QuoteText
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One thing that a rule found in one job, where, and what to do about it."""
+    """One thing that a rule found in one job, where, and what to do about it.
+
+    Of the hits of several jobs in one place, one of the greatest ``gravity`` is shown.
+    """
 
     line: int
     path: str
     message: str
     hint: str = ""
     edit: Edit | None = None
+    gravity: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from generator.architecture import ModelArchitecture
+from generator.checks.engines import has_memory_modelled
 from generator.checks.finding import CheckResult, Finding
 from generator.checks.job import Job, make_job
 from generator.checks.known_models import model_of
-from generator.checks.registry import JOB_RULES, RULES
+from generator.checks.registry import JOB_RULES, MEMORY, RULES
 from generator.checks.rule import Hit, JobRule, Rule
 from generator.checks.settings import AllowedFindings, settings_for
-from generator.checks.siblings import Siblings, gather_siblings
-from generator.checks.suppressions import UNUSED, suppress
+from generator.checks.siblings import gather_siblings
+from generator.checks.suppressions import UNUSED, names, suppress
 from generator.errors import InvalidInput, Problem
 from generator.normal_form import normal_form
 from generator.recipe_expansion import Variant, variant_count, variants
@@ -27,6 +28,7 @@ MAX_VARIANTS = 20_000
 """Jobs of one file: a grid beyond it is a slip, and would take minutes."""
 
 _KNOWN_IDS = frozenset(rule.id for rule in RULES)
+_KNOWN_NAMES = _KNOWN_IDS | frozenset(rule.family for rule in RULES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +39,12 @@ class Selection:
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        known = {*_KNOWN_IDS, *(rule.family for rule in RULES)}
-        unknown = [each for each in (*self.select, *self.ignore) if each not in known]
+        unknown = [each for each in (*self.select, *self.ignore) if each not in _KNOWN_NAMES]
         if unknown:
             raise InvalidInput(
                 Problem(
                     message=f"there is no rule {shown(each)}",
-                    hint=did_you_mean(each, known) or "pdrecipe explain lists all",
+                    hint=did_you_mean(each, _KNOWN_NAMES) or "pdrecipe explain lists all",
                 )
                 for each in unknown
             )
@@ -84,9 +85,19 @@ def check_recipes(
     not_run = _KNOWN_IDS - {rule.id for rule in rules}
     settings = _Settings(folder=folder)
     found: list[Finding] = []
+    without_memory: list[str] = []
+    needs_memory = any(rule.family == MEMORY for rule in rules)
     for file, jobs in expanded:
-        own = _summed_up(file, jobs, rules, model, siblings)
-        judged = suppress(own, file.document, settings.of(file.source), not_run)
+        summary = _Summary(file=file, of_variants=len(jobs))
+        for variant in jobs:
+            form = normal_form(variant)
+            job = make_job(file, form, model or model_of(form), siblings)
+            summary.add(variant, findings_of_job(job, rules))
+            summary.has_memory &= not needs_memory or has_memory_modelled(job)
+        if not summary.has_memory:
+            without_memory.append(file.source.name)
+        own = summary.findings
+        judged = suppress(own, file.document, settings.of(file.source), not_run, _KNOWN_NAMES)
         found += sorted(judged, key=lambda each: (each.line, each.rule.id, each.path))
     found += settings.unused(found, not_run)
     selected = [each for each in found if selection.has(each.rule)]
@@ -97,6 +108,7 @@ def check_recipes(
         skipped=inputs.skipped,
         files=len(expanded),
         variants=sum(len(jobs) for _, jobs in expanded),
+        without_memory=tuple(without_memory),
     )
 
 
@@ -118,33 +130,36 @@ def _jobs(file: RecipeFile) -> tuple[Variant, ...]:
     return tuple(variants(file.document))
 
 
-def _summed_up(
-    file: RecipeFile,
-    jobs: Sequence[Variant],
-    rules: Sequence[JobRule],
-    model: ModelArchitecture | None,
-    siblings: Siblings,
-) -> list[Finding]:
+@dataclass(slots=True, kw_only=True)
+class _Summary:
     """Findings of one file: those of one rule in one place are one, with their variants counted.
 
-    A rule that finds several things in one place of one variant keeps them apart.
+    A rule that finds several things in one place of one variant keeps them apart. The first of
+    the gravest hits is the one that the finding speaks of.
     """
-    found: dict[tuple[str, int, str, int], Finding] = {}
-    for variant in jobs:
-        form = normal_form(variant)
-        job = make_job(file, form, model or model_of(form), siblings)
+
+    file: RecipeFile
+    of_variants: int
+    has_memory: bool = True
+    _found: dict[tuple[str, int, str, int], tuple[int, Finding]] = field(default_factory=dict)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for _, finding in self._found.values()]
+
+    def add(self, variant: Variant, hits: Iterable[tuple[JobRule, Hit]]) -> None:
+        """Take in what was found in one variant."""
         seen: Counter[tuple[str, int, str]] = Counter()
-        for rule, hit in findings_of_job(job, rules):
+        for rule, hit in hits:
             place = (rule.id, hit.line, hit.path)
             key = (*place, seen[place])
             seen[place] += 1
-            known = found.get(key)
-            found[key] = (
-                _finding(rule, hit, file, variant, len(jobs))
-                if known is None
-                else replace(known, variants=known.variants + 1)
-            )
-    return list(found.values())
+            gravity, known = self._found.get(key, (-1, None))
+            count = 1 if known is None else known.variants + 1
+            if known is None or hit.gravity > gravity:
+                gravity = hit.gravity
+                known = _finding(rule, hit, self.file, variant, self.of_variants)
+            self._found[key] = gravity, replace(known, variants=count)
 
 
 def _finding(rule: Rule, hit: Hit, file: RecipeFile, variant: Variant, count: int) -> Finding:
@@ -171,7 +186,7 @@ class _Settings:
     def of(self, source: RecipeSource) -> tuple[AllowedFindings, ...]:
         inside = source.name if source.revision is None else source.name.partition(":")[2]
         path = self.folder / inside
-        entries = tuple(each for each in settings_for(path, _KNOWN_IDS) if each.holds_for(path))
+        entries = tuple(each for each in settings_for(path, _KNOWN_NAMES) if each.holds_for(path))
         self._met |= dict.fromkeys(entries)
         return entries
 
@@ -181,7 +196,10 @@ class _Settings:
             (each.rule.id, each.reason) for each in findings if not each.is_suppressed_in_source
         }
         for entry in self._met:
-            if (entry.rule, entry.reason) not in allowed and entry.rule not in not_run:
+            is_used = any(
+                names(entry.rule, rule_id) and reason == entry.reason for rule_id, reason in allowed
+            )
+            if not is_used and not any(names(entry.rule, rule_id) for rule_id in not_run):
                 yield Finding(
                     rule=UNUSED,
                     source=entry.source,

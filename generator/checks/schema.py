@@ -210,9 +210,10 @@ def _unknown_flags(job: Job, releases: tuple[str, ...]) -> Iterator[tuple[Worker
 
 def _unknown(job: Job, workers: Workers, flag: str, releases: tuple[str, ...]) -> Hit:
     near = nearest_flag(flag.replace("_", "-"), releases)
+    verb = "has" if len(releases) == 1 else "have"
     return job.hit(
         flag_path(workers.role, flag),
-        f"vLLM {in_words(releases)} has no flag --{flag}",
+        f"vLLM {in_words(releases)} {verb} no flag --{flag}",
         "" if near is None else did_you_mean(flag, [near]) or f"the nearest is {near}",
     )
 

@@ -22,16 +22,36 @@ class NameUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoleKind:
+    """What roles of sibling files have to share before their flags are compared."""
+
+    model: str
+    gpu: str
+    engine: str
+    role: str
+
+
+def role_kind(form: NormalForm, role: str) -> RoleKind:
+    """The kind of a role of a job; a model is what its path says."""
+    return RoleKind(
+        model=str(form.get("model", "path")),
+        gpu=str(form.get("resources", "gpu_type")),
+        engine=form.engine_of(role),
+        role=role,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Siblings:
     """``names`` are the uses of each job name. Counts are files of a folder, by folder.
 
-    ``flags`` counts by engine, role and flag, ``files`` by engine and role.
+    ``flags`` counts by kind of role and flag, ``files`` by kind of role.
     """
 
     names: Mapping[str, tuple[NameUse, ...]] = field(default_factory=dict)
     variables: Mapping[str, Counter[str]] = field(default_factory=dict)
-    flags: Mapping[str, Counter[tuple[str, str, str]]] = field(default_factory=dict)
-    files: Mapping[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+    flags: Mapping[str, Counter[tuple[RoleKind, str]]] = field(default_factory=dict)
+    files: Mapping[str, Counter[RoleKind]] = field(default_factory=dict)
 
 
 def folder_of(source: str) -> str:
@@ -46,8 +66,8 @@ def gather_siblings(files: Iterable[tuple[RecipeFile, tuple[Variant, ...]]]) -> 
     """
     names: defaultdict[str, dict[str, NameUse]] = defaultdict(dict)
     variables: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    flags: defaultdict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
-    count: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    flags: defaultdict[str, Counter[tuple[RoleKind, str]]] = defaultdict(Counter)
+    count: defaultdict[str, Counter[RoleKind]] = defaultdict(Counter)
     for file, jobs in files:
         source, folder = file.source.name, folder_of(file.source.name)
         for variant in jobs:
@@ -58,10 +78,8 @@ def gather_siblings(files: Iterable[tuple[RecipeFile, tuple[Variant, ...]]]) -> 
                 names[variant.name].setdefault(source, use)
         forms = [normal_form(each) for each in jobs if not each.parameters or each is jobs[0]]
         variables[folder].update(set[str]().union(*map(_variables, forms)))
-        flags[folder].update(set[tuple[str, str, str]]().union(*map(_flags, forms)))
-        count[folder].update(
-            {(form.engine_of(role), role) for form in forms for role in form.roles}
-        )
+        flags[folder].update(set[tuple[RoleKind, str]]().union(*map(_flags, forms)))
+        count[folder].update({role_kind(form, role) for form in forms for role in form.roles})
     return Siblings(
         names={name: tuple(uses.values()) for name, uses in names.items()},
         variables=variables,
@@ -77,9 +95,9 @@ def _variables(form: NormalForm) -> set[str]:
     return found
 
 
-def _flags(form: NormalForm) -> set[tuple[str, str, str]]:
+def _flags(form: NormalForm) -> set[tuple[RoleKind, str]]:
     return {
-        (form.engine_of(role), role, flag.partition(".")[0])
+        (role_kind(form, role), flag.partition(".")[0])
         for role in form.roles
         for flag in form.args(role)
     }

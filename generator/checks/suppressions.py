@@ -10,6 +10,7 @@ from generator.checks.finding import Finding
 from generator.checks.rule import Rule, Severity
 from generator.checks.settings import AllowedFindings
 from generator.documents import Document
+from generator.wording import did_you_mean
 
 _COMMENT = re.compile(r"#\s*pdrecipe:\s*ignore\[([^\]]*)\][\s:,-]*(.*)$")
 
@@ -58,26 +59,33 @@ class _Comment:
 
     def covers(self, finding: Finding) -> bool:
         is_here = self.is_for_file or finding.line in (self.line, self.line + 1)
-        return bool(self.reason) and is_here and finding.rule.id == self.id
+        return bool(self.reason) and is_here and names(self.id, finding.rule.id)
+
+
+def names(name: str, rule_id: str) -> bool:
+    """Whether a suppression's name is that of a rule or of its family."""
+    return name in (rule_id, rule_id.rstrip("0123456789"))
 
 
 def suppress(
     findings: Iterable[Finding],
     document: Document,
     allowed: tuple[AllowedFindings, ...],
-    not_run: Collection[str] = (),
+    not_run: Collection[str],
+    known: Collection[str],
 ) -> Iterator[Finding]:
     """The findings of one file, those that are suppressed with their reason, and SUP001, SUP002.
 
     ``allowed`` are the entries of the configuration that hold for the file; ``not_run`` are rules
-    that were left out, so that nobody can tell whether their suppressions are needed.
+    that were left out, so that nobody can tell whether their suppressions are needed; ``known`` are
+    the rules and families that there are.
     """
     source, text = document.source, document.text
     comments = list(_comments(text))
     used: set[_Comment] = set()
     for finding in findings:
         comment = next((each for each in comments if each.covers(finding)), None)
-        entry = next((each for each in allowed if each.rule == finding.rule.id), None)
+        entry = next((each for each in allowed if names(each.rule, finding.rule.id)), None)
         if comment is not None:
             used.add(comment)
             yield replace(finding, reason=comment.reason, is_suppressed_in_source=True)
@@ -86,18 +94,22 @@ def suppress(
         else:
             yield finding
     for comment in comments:
-        if not comment.reason:
+        if comment.id not in known:
+            message = f"ignore[{comment.id}]: there is no such rule"
+            hint = did_you_mean(comment.id, known) or "pdrecipe explain lists all"
+            yield _about(UNUSED, source, comment, message, hint)
+        elif not comment.reason:
             message = f"ignore[{comment.id}] gives no reason and suppresses nothing"
             hint = "write the reason behind the bracket"
             yield _about(WITHOUT_REASON, source, comment, message, hint)
-        elif comment not in used and comment.id not in not_run and not _needs_others(comment):
+        elif comment not in used and not _may_be_needed(comment, not_run):
             message = f"ignore[{comment.id}] suppresses nothing"
             yield _about(UNUSED, source, comment, message, "remove it")
 
 
-def _needs_others(comment: _Comment) -> bool:
-    """Whether a finding depends on which other files are checked beside this one."""
-    return comment.id.startswith("NAM")
+def _may_be_needed(comment: _Comment, not_run: Collection[str]) -> bool:
+    """Whether a run with other rules, or with other files beside this one, might use it."""
+    return comment.id.startswith("NAM") or any(names(comment.id, each) for each in not_run)
 
 
 def _about(rule: Rule, source: str, comment: _Comment, message: str, hint: str) -> Finding:
@@ -114,5 +126,6 @@ def _comments(text: str) -> Iterator[_Comment]:
         found = _COMMENT.search(line)
         if found is None:
             continue
-        for rule_id in filter(None, map(str.strip, found[1].split(","))):
-            yield _Comment(line=number, id=rule_id, reason=found[2].strip(), is_for_file=is_top)
+        reason = found[2].strip()
+        for name in filter(None, map(str.strip, found[1].upper().split(","))):
+            yield _Comment(line=number, id=name, reason=reason, is_for_file=is_top)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from generator.checks.job import Job, flag_path
 from generator.checks.rule import Hit, Severity, rule
@@ -33,12 +34,13 @@ def layout_beyond_gpus(job: Job) -> Iterator[Hit]:
             continue
         if ranks == gpus or (ranks < gpus and _may_be_fewer(workers)):
             continue
-        yield job.flag_hit(
+        hit = job.flag_hit(
             workers,
             workers.tensor_flag,
             f"{workers.ranks_text} = {ranks} GPUs, but a worker has {gpus}",
             "change the sizes, or the GPUs of a worker",
         )
+        yield replace(hit, gravity=int(ranks > gpus))
 
 
 def _may_be_fewer(workers: Workers) -> bool:
@@ -62,20 +64,27 @@ def workers_beyond_nodes(job: Job) -> Iterator[Hit]:
     Three workers of 8 GPUs on `decode_nodes: 4` of 4 GPUs: 24 of 16.
     """
     per_node = job.gpus_per_node
-    colocated = [each for each in job.roles if each.is_colocated]
     for workers in job.roles:
         nodes = workers.nodes
         if not nodes or workers.workers is None or workers.gpus is None:
             continue
-        sharing = [workers, *(colocated if workers.role == "prefill" else ())]
-        needed = sum((each.workers or 0) * (each.gpus or 0) for each in sharing)
+        needed, terms = _gpus_on_nodes(job, workers)
         if needed > nodes * per_node:
-            terms = " + ".join(f"{each.workers} x {each.gpus}" for each in sharing)
             yield job.hit(
                 ("roles", workers.role, "nodes"),
                 f"{terms} = {needed} GPUs on {nodes} x {per_node} = {nodes * per_node}",
                 f"use {-(-needed // per_node)} nodes, or fewer workers",
             )
+
+
+def _gpus_on_nodes(job: Job, workers: Workers) -> tuple[int, str]:
+    """GPUs that the workers on a role's nodes take, colocated decode along, and the sum."""
+    colocated = [each for each in job.roles if each.is_colocated]
+    sharing = [workers, *(colocated if workers.role == "prefill" else ())]
+    known = [(each.workers, each.gpus) for each in sharing if each.workers and each.gpus]
+    return sum(one * other for one, other in known), " + ".join(
+        f"{one} x {other}" for one, other in known
+    )
 
 
 @rule("TOP003", Severity.ERROR)
@@ -174,16 +183,12 @@ def _idle_on_nodes(job: Job, workers: Workers) -> Iterator[Hit]:
         return
     if not (workers.nodes and workers.workers and workers.gpus):
         return
-    used = workers.workers * workers.gpus
-    if workers.role == "prefill":
-        used += sum(
-            (each.workers or 0) * (each.gpus or 0) for each in job.roles if each.is_colocated
-        )
+    used, terms = _gpus_on_nodes(job, workers)
     there = workers.nodes * job.gpus_per_node
     if used < there:
         yield job.hit(
             ("roles", workers.role, "nodes"),
-            f"{there - used} of {there} GPUs are idle: {workers.workers} x {workers.gpus} = {used}"
+            f"{there - used} of {there} GPUs are idle: {terms} = {used}"
             f" on {workers.nodes} x {job.gpus_per_node}",
         )
 

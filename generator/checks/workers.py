@@ -15,6 +15,7 @@ _TENSOR = ("tensor-parallel-size", "tp-size", "tp")
 _PIPELINE = ("pipeline-parallel-size", "pp-size", "pp")
 _DATA = ("data-parallel-size", "dp-size", "dp")
 _EXPERT = ("expert-parallel-size", "ep-size", "ep", "moe-expert-parallel-size")
+PARALLEL_SIZES = (*_TENSOR, *_PIPELINE, *_DATA, *_EXPERT)
 _SPECULATIVE_TOKENS = ("speculative-config.num-speculative-tokens", "spec-tokens")
 _SPECULATIVE_METHOD = ("speculative-config.method", "spec-method")
 _MOST_TOKENS = {
@@ -192,7 +193,8 @@ class Workers:
 
     def _size(self, names: tuple[str, ...]) -> int | None:
         found = self.flag(*names)
-        return 1 if found is None else whole(found[1])
+        size = 1 if found is None else whole(found[1])
+        return size if size is None or size > 0 else None
 
     def _spelled(self, names: tuple[str, ...]) -> str:
         found = self.flag(*names)

@@ -7,6 +7,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from generator.checks.report import github_lines, json_document, summary_line, t
 from generator.checks.rule import Edit, Severity
 from generator.checks.run import Selection, check_recipes
 from generator.cli.output import echo, problem_lines, talk
-from generator.errors import AnswerIsNo, InvalidInput
+from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.files import write_text_atomically
 from generator.recipe_inputs import RecipeInputs, read_recipes
 from generator.recipe_sources import STANDARD_INPUT, collect_sources
@@ -87,7 +88,7 @@ def check(
         _show(result, format_)
     for line in problem_lines(InvalidInput(result.problems)):
         talk(line)
-    if format_ == "text":
+    if format_ == "text" and inputs.recipes:
         talk(summary_line(result))
     _end(result, Severity.WARNING if strict else Severity(threshold or Severity.ERROR))
 
@@ -100,7 +101,16 @@ def _selection(select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
 
 
 def _read(paths: tuple[str, ...]) -> RecipeInputs:
-    return read_recipes(collect_sources(paths, stdin=sys.stdin.buffer))
+    """The recipes at the paths; that there are none at all is a problem as well."""
+    inputs = read_recipes(collect_sources(paths, stdin=sys.stdin.buffer))
+    if inputs.recipes or inputs.problems:
+        return inputs
+    skipped = len(inputs.skipped)
+    files = "1 other YAML file" if skipped == 1 else f"{skipped} other YAML files"
+    beside = f", only {files}" if skipped else ""
+    message = f"no recipe found in {', '.join(paths)}{beside}"
+    hint = "give recipe files, or a folder that has them"
+    return replace(inputs, problems=(Problem(message=message, hint=hint),))
 
 
 def _show(result: CheckResult, format_: str) -> None:

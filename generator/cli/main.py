@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -42,12 +44,18 @@ class PdrecipeGroup(click.Group):
         return command if isinstance(command, click.Command) else None
 
     def invoke(self, ctx: click.Context) -> Any:
-        as_json = "--json" in ctx.args
+        as_json = _is_json_asked(ctx.args)
         try:
             return super().invoke(ctx)
         except PdrecipeError as error:
             _report(error, as_json=as_json)
             ctx.exit(error.exit_code)
+
+
+def _is_json_asked(arguments: Sequence[str]) -> bool:
+    """Whether a command's answer was to be JSON, as ``--json`` or ``--format json``."""
+    is_format = ("--format", "json") in itertools.pairwise(arguments)
+    return is_format or not {"--json", "--format=json"}.isdisjoint(arguments)
 
 
 def _report(error: PdrecipeError, *, as_json: bool) -> None:

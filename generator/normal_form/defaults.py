@@ -9,11 +9,9 @@ from typing import Any
 
 from generator.facts.fact import load_data
 from generator.normal_form.consumer_types import ANY_STEP
+from generator.normal_form.equal_spellings import COMMAND_LINE_ENGINES, with_equal_spellings
 from generator.normal_form.form import NormalForm
 from generator.wording import FieldPath
-
-_COMMAND_LINE_ENGINES = ("vllm", "sglang")
-"""Engines that get flags on a command line, where srt-slurm leaves out false and null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,11 @@ def default_value(form: NormalForm, path: FieldPath) -> Any:
 
 
 def canonical(form: NormalForm) -> NormalForm:
-    """The form without values that hold anyway, empty sections and a lock file's record."""
+    """The form without values that hold anyway, empty sections and a lock file's record.
+
+    Values that their reader takes for the same are spelled the same.
+    """
+    form = with_equal_spellings(form)
     kept = {
         path: found
         for path, found in form.values.items()
@@ -85,7 +87,7 @@ def _is_redundant(form: NormalForm, path: FieldPath, value: Any) -> bool:
 
 def _is_left_out(form: NormalForm, path: FieldPath, value: Any) -> bool:
     engine = form.engine_of(str(path[1]))
-    return engine in _COMMAND_LINE_ENGINES and (value is None or value is False)
+    return engine in COMMAND_LINE_ENGINES and (value is None or value is False)
 
 
 def _applicable(form: NormalForm, path: FieldPath) -> RecipeDefault | None:
