@@ -15,6 +15,10 @@ from generator.files import read_text, write_text_atomically
 
 JOB_FILE = "job.json"
 RESULT_FILE = "result.json"
+CLAIM_FILE = "token"
+ATTEMPTS = "attempts"
+DONE = "done"
+FAILED = "failed"
 VERSION = 1
 
 
@@ -50,10 +54,13 @@ Launcher = CommandLauncher | SrtctlLauncher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPoint:
-    """One point of a job: ``folder`` is where its result.json belongs, whichever job runs it."""
+    """One point of a job: ``folder`` is where its result.json belongs, whichever job runs it.
+
+    ``concurrency`` is None for a recipe that sweeps no load.
+    """
 
     point_id: str
-    concurrency: int
+    concurrency: int | None
     folder: Path
 
 
@@ -78,8 +85,9 @@ class PointResult:
     end of the launcher's output when the point failed.
     """
 
+    token: str
     point_id: str
-    concurrency: int
+    concurrency: int | None
     status: str
     reason: str
     exit_code: int | None
@@ -93,7 +101,13 @@ class PointResult:
 
 
 def write_job_file(folder: Path, job: JobFile) -> None:
-    """Write ``job.json`` into the job's folder, which is made if needed."""
+    """Claim the job's points for its token, then write ``job.json``; folders are made if needed.
+
+    A job of an earlier token, sent by a client that was killed and unknown ever since, finds its
+    points claimed when it starts and leaves them alone.
+    """
+    for point in job.points:
+        write_text_atomically(point.folder / CLAIM_FILE, f"{job.token}\n")
     launcher = {"kind": _KINDS[type(job.launcher)], **asdict(job.launcher)}
     document = {"version": VERSION, **asdict(job), "launcher": launcher}
     write_text_atomically(folder / JOB_FILE, json.dumps(document, default=str, indent=1) + "\n")
@@ -125,10 +139,26 @@ def read_job_file(folder: Path) -> JobFile:
         raise _broken(path, f"lacks or misspells {error}") from error
 
 
+def is_claimed_by_another(job: JobFile, point: JobPoint) -> bool:
+    """Whether a later submission has taken the point over."""
+    path = point.folder / CLAIM_FILE
+    return path.exists() and read_text(path, str(path)).strip() != job.token
+
+
 def write_result(point: JobPoint, result: PointResult) -> None:
-    """Write a point's ``result.json``; readers see none, or all of it."""
+    """Write a point's ``result.json``; readers see none, or all of it.
+
+    The result of an earlier attempt stays, as ``attempts/<its token>.json``.
+    """
+    earlier = read_result(point.folder)
+    if earlier is not None and earlier.token != result.token:
+        _write(point.folder / ATTEMPTS / f"{earlier.token}.json", earlier)
+    _write(point.folder / RESULT_FILE, result)
+
+
+def _write(path: Path, result: PointResult) -> None:
     document = {"version": VERSION, **asdict(result)}
-    write_text_atomically(point.folder / RESULT_FILE, json.dumps(document, indent=1) + "\n")
+    write_text_atomically(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_result(folder: Path) -> PointResult | None:
