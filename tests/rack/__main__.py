@@ -61,7 +61,7 @@ def _up(directory: Path, arguments: argparse.Namespace) -> int:
         slurm=arguments.slurm.absolute() if arguments.slurm else None,
     )
     saved = saved_layout(directory)
-    rack = Rack(saved if saved and Rack(saved).is_up() else asked)
+    rack = Rack(saved if saved and Rack(saved).runs() else asked)
     sys.stderr.write(f"rack: {rack.up()}\n")
     if arguments.owner:
         watch = [sys.executable, "-m", "tests.rack", "--directory", str(directory), "watch"]

@@ -119,6 +119,10 @@ class Rack:
         """Whether all its daemons run."""
         return all(self._pid(name) is not None for name in self._daemons_in_order())
 
+    def runs(self) -> bool:
+        """Whether any of its daemons runs: then its size is settled."""
+        return any(self._pid(name) is not None for name in self._daemons_in_order())
+
     def _prepare(self) -> None:
         layout = self.layout
         for folder in (layout.etc, layout.run, layout.log, layout.state / "slurmctld"):
