@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from generator.cluster.protocol import SbatchParameters
 from generator.errors import InvalidInput
 from generator.sweep.events import (
+    Asked,
     End,
     Ended,
     Event,
@@ -23,7 +25,15 @@ from generator.sweep.events import (
 from generator.sweep.history import Seen, history
 from generator.sweep.ledger import Ledger, parse_ledger
 
-INTENDED = Intended(token="t1", tasks=(IntendedTask(recipe="d", points=("d-c1", "d-c2")),))
+ASKED = Asked(
+    name="tiny",
+    parameters=SbatchParameters(
+        nodes=4, time_minutes=60, directives=(("mem", "0"), ("contiguous", None))
+    ),
+)
+INTENDED = Intended(
+    token="t1", tasks=(IntendedTask(recipe="d", points=("d-c1", "d-c2")),), asked=ASKED
+)
 SUBMITTED = Submitted(token="t1", job_id="7", task_ids=("7",))
 RUNNING = Running(token="t1", index=0, nodes=("n1", "n2"))
 DONE = Ended(state=End.DONE, point="d-c1", token="t1", index=0)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from generator.cluster.protocol import SbatchParameters
 from generator.sweep.wire import from_json
 
 VERSION = 1
@@ -61,17 +62,24 @@ class IntendedTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intended:
-    """An array is about to be sent under this token; written before the cluster hears of it.
+class Asked:
+    """The rest of what is asked of the cluster, to name the very same array for its adoption."""
 
-    ``request`` is the rest of what was asked of the cluster, to ask the same for adoption.
-    """
+    name: str
+    parameters: SbatchParameters
+    comment: str = ""
+    max_parallel: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intended:
+    """An array is about to be sent under this token; written before the cluster hears of it."""
 
     kind: ClassVar[str] = "intended"
     token: str
     tasks: tuple[IntendedTask, ...]
+    asked: Asked
     held: bool = False
-    request: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

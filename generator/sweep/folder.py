@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from generator.cluster.job_file import JOB_FILE
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, read_text, write_text_atomically
 from generator.sweep.ledger import Ledger
@@ -76,6 +77,17 @@ class SweepFolder:
     def jobs(self, token: str, count: int) -> tuple[Path, ...]:
         """The job folders of an array, by index."""
         return tuple(self.job(token, index) for index in range(count))
+
+    def withdraw(self, token: str) -> None:
+        """Take the job files of an array away: whatever of it still starts finds nothing to do.
+
+        An sbatch that outlives its client may deliver the array after everybody looked for it.
+        """
+        for path in sorted(self.array(token).glob(f"jobs/*/{JOB_FILE}")):
+            try:
+                path.rename(path.with_name(f"{JOB_FILE}.withdrawn"))
+            except OSError as error:
+                raise InvalidInput(os_problem(error, str(path))) from error
 
     def locked(self) -> AbstractContextManager[None]:
         """The sweep for one client alone; raises InvalidInput while another has it."""

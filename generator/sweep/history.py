@@ -35,7 +35,8 @@ class Attempt:
     """One job that was to run points: task ``index`` of the array with this token.
 
     ``task_id`` is None while it is not known whether the cluster ever had it. ``is_held``: it
-    waits for the canary of its ``configuration``. ``ended`` has the points that are over.
+    waits for the canary of its ``configuration``. ``ended`` has the points that are over and
+    ``ended_at`` the place of that event in the ledger.
     """
 
     token: str
@@ -49,6 +50,7 @@ class Attempt:
     is_held: bool
     configuration: str
     ended: Mapping[str, Ended]
+    ended_at: Mapping[str, int]
 
     @property
     def open_points(self) -> tuple[str, ...]:
@@ -58,9 +60,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """One submission; ``submitted`` is None between its intent and the cluster's answer."""
+    """One submission; ``submitted`` is None between its intent and the cluster's answer.
+
+    ``intended_at`` is the place of its intent in the ledger.
+    """
 
     intended: Intended
+    intended_at: int
     submitted: Submitted | None
     attempts: tuple[Attempt, ...]
 
@@ -130,11 +136,13 @@ class _Task:
     runs: int = 0
     is_released: bool = False
     ended: dict[str, Ended] = field(default_factory=dict)
+    ended_at: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Array:
     intended: Intended
+    intended_at: int
     tasks: list[_Task]
     submitted: Submitted | None = None
 
@@ -142,6 +150,7 @@ class _Array:
         ids = self.submitted.task_ids if self.submitted else (None,) * len(self.tasks)
         return Array(
             intended=self.intended,
+            intended_at=self.intended_at,
             submitted=self.submitted,
             attempts=tuple(
                 Attempt(
@@ -156,6 +165,7 @@ class _Array:
                     is_held=self.intended.held and not task.is_released,
                     configuration=what.configuration,
                     ended=task.ended,
+                    ended_at=task.ended_at,
                 )
                 for index, (task, what, task_id) in enumerate(
                     zip(self.tasks, self.intended.tasks, ids, strict=True)
@@ -170,14 +180,15 @@ class _Building:
     points: dict[str, str] = field(default_factory=dict)
     arrays: dict[str, _Array] = field(default_factory=dict)
     foreign: int = 0
+    place: int = 0
 
     def take(self, event: Event) -> None:
+        self.place += 1
         match event:
             case Planned():
                 self._plan(event)
             case Intended():
-                tasks = [_Task() for _ in event.tasks]
-                self.arrays.setdefault(event.token, _Array(intended=event, tasks=tasks))
+                self._intend(event)
             case Submitted():
                 self._submit(event)
             case Released():
@@ -198,6 +209,11 @@ class _Building:
                 digest=recipe.digest, name=recipe.name, file=recipe.file, points=tuple(points)
             )
             self.points |= dict.fromkeys(recipe.points, recipe.digest)
+
+    def _intend(self, event: Intended) -> None:
+        tasks = [_Task() for _ in event.tasks]
+        array = _Array(intended=event, intended_at=self.place, tasks=tasks)
+        self.arrays.setdefault(event.token, array)
 
     def _submit(self, event: Submitted) -> None:
         array = self.arrays.get(event.token)
@@ -229,6 +245,7 @@ class _Building:
         before = task.ended.get(event.point)
         if before is None or before.state is not End.DONE:
             task.ended[event.point] = event
+            task.ended_at[event.point] = self.place
 
     def _task(self, token: str, index: int) -> _Task | None:
         array = self.arrays.get(token)

@@ -75,9 +75,15 @@ def point_statuses(history: History, seen: Observation) -> tuple[PointStatus, ..
     return tuple(
         _status(point, latest[point], attempts[point], seen)
         if point in latest
-        else PointStatus(point=point, recipe=recipe, state=PointState.PLANNED)
+        else _never_sent(point, recipe, seen)
         for point, recipe in history.points.items()
     )
+
+
+def _never_sent(point: str, recipe: str, seen: Observation) -> PointStatus:
+    """A point without an attempt; the result of a ledger that was lost still counts."""
+    state, why = _by_result(point, seen) or (PointState.PLANNED, "")
+    return PointStatus(point=point, recipe=recipe, state=state, why=why)
 
 
 def _status(point: str, attempt: Attempt, attempts: int, seen: Observation) -> PointStatus:
@@ -144,4 +150,6 @@ def _silence(state: PointState, attempt: Attempt, job: JobState | None, seen: Ob
         return "its job seems over, its result is not there yet"
     if job is None or job.phase is Phase.UNKNOWN:
         return "gone from the queue, and accounting does not answer"
+    if job.phase.is_live and job.asked == "sacct":
+        return f"gone from the queue, and accounting still calls it {job.state}"
     return ""

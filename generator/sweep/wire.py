@@ -15,8 +15,8 @@ T = TypeVar("T")
 def from_json(kind: type[T], value: object) -> T:
     """The dataclass of a JSON object; its keys that are no field are left out.
 
-    Fields may be text, numbers, booleans, enums of text, dataclasses, tuples of one type, plain
-    mappings, and any of these or None. Raises ValueError, naming the field, for a value of another
+    Fields may be text, numbers, booleans, enums of text, dataclasses, tuples, plain mappings, and
+    any of these or None. Raises ValueError, naming the field, for a value of another
     type or a missing field without a default.
     """
     document = _demand(value, dict)
@@ -49,7 +49,7 @@ def _converted(expected: Any, value: Any) -> Any:
     if origin is UnionType:
         return None if value is None else _converted(get_args(expected)[0], value)
     if origin is tuple:
-        return tuple(_converted(get_args(expected)[0], each) for each in _demand(value, list))
+        return _tuple(get_args(expected), _demand(value, list))
     if origin is not None and issubclass(origin, Mapping):
         return _demand(value, dict)
     if issubclass(expected, StrEnum):
@@ -57,6 +57,13 @@ def _converted(expected: Any, value: Any) -> Any:
     if hasattr(expected, "__dataclass_fields__"):
         return from_json(expected, value)
     return _demand(value, expected)
+
+
+def _tuple(expected: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
+    kinds = [expected[0]] * len(values) if expected[-1] is Ellipsis else list(expected)
+    if len(kinds) != len(values):
+        raise ValueError(f"{len(values)} values where {len(kinds)} belong")
+    return tuple(_converted(kind, value) for kind, value in zip(kinds, values, strict=True))
 
 
 def _demand(value: Any, expected: type) -> Any:

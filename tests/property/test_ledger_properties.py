@@ -9,7 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.cluster.protocol import SbatchParameters
 from generator.sweep.events import (
+    Asked,
     CancelledBy,
     End,
     Ended,
@@ -55,7 +57,20 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
             st.builds(IntendedTask, recipe=TEXT, points=POINTS, configuration=TEXT), max_size=3
         ).map(tuple),
         held=st.booleans(),
-        request=st.dictionaries(TEXT, JSON, max_size=2),
+        asked=st.builds(
+            Asked,
+            name=TEXT,
+            parameters=st.builds(
+                SbatchParameters,
+                nodes=st.integers(1, 99),
+                time_minutes=st.integers(1, 999),
+                account=st.none() | TEXT,
+                segment=st.none() | st.integers(1, 18),
+                directives=st.lists(st.tuples(TEXT, st.none() | TEXT), max_size=2).map(tuple),
+            ),
+            comment=TEXT,
+            max_parallel=st.integers(0, 9),
+        ),
     ),
     st.builds(Submitted, token=TOKEN, job_id=TEXT, task_ids=TEXTS, adopted=st.booleans()),
     st.builds(Released, token=TOKEN, index=INDEX),
