@@ -37,7 +37,7 @@ def test_features(rack: RunningRack) -> None:
     features = SlurmCluster().features()
     assert features.segment
     assert features.accounting
-    assert features.max_array_tasks == rack.layout.max_array_size - 1
+    assert features.max_array_tasks == rack.layout.max_array_size
     assert features.partitions == ("batch", "urgent")
 
 

@@ -151,7 +151,7 @@ class NodeProblem:
 class ClusterFeatures:
     """What this cluster can do, found by asking it.
 
-    ``max_array_tasks`` is the largest array (Slurm's MaxArraySize counts from zero).
+    ``max_array_tasks`` is the largest array, Slurm's MaxArraySize.
     ``accounting`` is false where sacct will never answer.
     """
 

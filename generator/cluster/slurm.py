@@ -54,8 +54,8 @@ class SlurmCluster:
         return ClusterFeatures(
             version=ask(["sbatch", "--version"]).split()[-1],
             segment="--segment" in ask(["sbatch", "--help"]),
-            # MaxArraySize counts the highest index too, and 0 means that there are no arrays.
-            max_array_tasks=max(1, int(limit[1]) - 1) if limit else 1,
+            # The highest index is one less, and the first is 0. A cluster without arrays says 0.
+            max_array_tasks=max(1, int(limit[1])) if limit else 1,
             accounting=storage is not None and not storage[1].endswith(("/none", "(null)")),
             partitions=tuple(dict.fromkeys(partitions)),
         )
