@@ -60,13 +60,14 @@ class FakeCluster:
 
     ``adopts``: whether an array whose submission was cut short can still be taken over. ``late``
     counts how many calls an sbatch that outlived its client takes to deliver its array. ``fails``
-    maps a point to the reason its job gives. ``silent`` calls in a row are not answered.
+    maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost.
     """
 
     name: str = "slurm"
     kill: KillSwitch = field(default_factory=KillSwitch)
     adopts: bool = True
     late: int | None = None
+    deaf: bool = False
     accounting: bool = True
     queue_answers: bool = True
     accounting_answers: bool = True
@@ -137,7 +138,7 @@ class FakeCluster:
     def cancel(self, task_ids: Sequence[str]) -> None:
         self._call()
         self.kill.point()
-        for task in self.tasks.values():
+        for task in () if self.deaf else self.tasks.values():
             if {task.task_id, _job_id(task.task_id)} & set(task_ids) and task.phase.is_live:
                 task.phase = Phase.CANCELLED
         self.kill.point()
@@ -145,7 +146,7 @@ class FakeCluster:
     def release(self, task_ids: Sequence[str]) -> None:
         self._call()
         self.kill.point()
-        for task_id in task_ids:
+        for task_id in () if self.deaf else task_ids:
             if self.tasks[task_id].phase is Phase.HELD:
                 self.tasks[task_id].phase = Phase.PENDING
         self.kill.point()

@@ -27,7 +27,9 @@ def sweep_folder(root: Path, *, canary: bool = False, stop_after: int = 5) -> Sw
     settings = SweepSettings(
         name="tiny", launcher="command", command=("true",), canary=canary, stop_after=stop_after
     )
-    return create_sweep(root / "sweep", settings)
+    folder = create_sweep(root / "sweep")
+    folder.write_settings(settings)
+    return folder
 
 
 def client(folder: SweepFolder, cluster: FakeCluster) -> SweepClient:

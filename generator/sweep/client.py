@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from generator.documents import parse_document
@@ -10,8 +10,8 @@ from generator.errors import InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
 from generator.sweep.events import CancelledBy, End, Ended, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
-from generator.sweep.history import Attempt, History
-from generator.sweep.looking import Look, look
+from generator.sweep.history import Attempt, History, history
+from generator.sweep.looking import Look, glance, look
 from generator.sweep.planning import Placement, Plan, plan, planned_job
 from generator.sweep.selection import Choice, chosen
 from generator.sweep.sending import Sender
@@ -29,22 +29,23 @@ class SweepClient:
     sender: Sender
     say: Callable[[str], None]
 
-    def add(self, recipes: Iterable[SweptRecipe]) -> None:
+    def glance(self) -> Look:
+        """How the sweep stands, without recording it: for one that does not hold the lock."""
+        return glance(self.folder, self.sender.cluster)
+
+    def preview(self, recipes: Sequence[SweptRecipe]) -> Look:
+        """How the sweep would stand with these recipes; nothing is written, not even the sweep."""
+        known = history(self.folder.ledger.read().events)
+        return glance(self.folder, self.sender.cluster, [added_points(recipes, known)])
+
+    def add(self, recipes: Sequence[SweptRecipe]) -> None:
         """Make recipes part of the sweep; a point it already has is not added again."""
-        known = set(self._history_points())
-        planned = []
+        added = added_points(recipes, history(self.folder.ledger.read().events))
         for recipe in recipes:
-            write_text_atomically(self.folder.recipe(recipe.digest), recipe.text)
-            points = tuple(each.id for each in recipe.points if each.id not in known)
-            known |= set(points)
-            if points:
-                planned.append(
-                    PlannedRecipe(
-                        digest=recipe.digest, name=recipe.name, file=recipe.file, points=points
-                    )
-                )
-        if planned:
-            self.folder.ledger.append([Planned(recipes=tuple(planned))])
+            if not self.folder.recipe(recipe.digest).exists():
+                write_text_atomically(self.folder.recipe(recipe.digest), recipe.text)
+        if added.recipes:
+            self.folder.ledger.append([added])
 
     def look(self) -> Look:
         """How the sweep stands; what is new is recorded."""
@@ -72,14 +73,18 @@ class SweepClient:
             self.say(text)
         return self.look() if due.events else view
 
-    def plan(self, view: Look, choice: Choice) -> Plan:
+    def plan(self, view: Look, choice: Choice, recipes: Iterable[SweptRecipe] = ()) -> Plan:
         """What these points make: jobs, arrays, canaries.
 
-        Raises InvalidInput where a recipe cannot be placed on the site.
+        ``recipes`` are at hand; the others are read from the sweep. Raises InvalidInput where one
+        cannot be placed on the site.
         """
+        at_hand = {recipe.digest: recipe for recipe in recipes}
         wanted = chosen(view.statuses, choice)
         jobs = [
-            planned_job(self._stored(recipe), points, why, self.placement)
+            planned_job(
+                at_hand.get(recipe.digest) or self._stored(recipe), points, why, self.placement
+            )
             for recipe, points, why in _by_recipe(view.history, wanted)
         ]
         return plan(
@@ -113,13 +118,6 @@ class SweepClient:
         )
         self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
 
-    def _history_points(self) -> tuple[str, ...]:
-        events = self.folder.ledger.read().events
-        planned = (event for event in events if isinstance(event, Planned))
-        return tuple(
-            point for event in planned for recipe in event.recipes for point in recipe.points
-        )
-
     def _stored(self, recipe: PlannedRecipe) -> SweptRecipe:
         """The recipe as the sweep keeps it, under the name the user knows."""
         path = self.folder.recipe(recipe.digest)
@@ -129,6 +127,22 @@ class SweepClient:
             message = f"is no longer the recipe {recipe.digest}"
             raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
         return found
+
+
+def added_points(recipes: Iterable[SweptRecipe], known: History) -> Planned:
+    """What these recipes add to a sweep: each point once, whichever file names it first."""
+    seen = set(known.points)
+    planned = []
+    for recipe in recipes:
+        points = tuple(each.id for each in recipe.points if each.id not in seen)
+        seen |= set(points)
+        if points:
+            planned.append(
+                PlannedRecipe(
+                    digest=recipe.digest, name=recipe.name, file=recipe.file, points=points
+                )
+            )
+    return Planned(recipes=tuple(planned))
 
 
 def _by_recipe(

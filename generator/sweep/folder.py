@@ -117,15 +117,16 @@ def is_sweep(path: Path) -> bool:
     return (path / SETTINGS_FILE).is_file()
 
 
-def create_sweep(path: Path, settings: SweepSettings) -> SweepFolder:
-    """The sweep folder at ``path``, made if it is not there; its name must be free otherwise.
+def create_sweep(path: Path) -> SweepFolder:
+    """The folders of a sweep at ``path``, made where they are not there yet.
 
-    Raises InvalidInput for a folder of other things, or where nothing can be written.
+    It is a sweep once its settings are written, under its lock. Raises InvalidInput for a folder
+    of other things, or where nothing can be written.
     """
     folder = SweepFolder(root=path.resolve())
     try:
         folder.root.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
-        if any(folder.root.iterdir()) and not _is_begun(folder.root):
+        if not is_sweep(folder.root) and not _is_begun(folder.root):
             message, hint = "holds other files", "name a new folder, or a sweep"
             raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
         for name in _FOLDERS:
@@ -133,7 +134,6 @@ def create_sweep(path: Path, settings: SweepSettings) -> SweepFolder:
     except OSError as error:
         raise InvalidInput(os_problem(error, str(path))) from error
     _demand_own(folder.root)
-    folder.write_settings(settings)
     return folder
 
 
@@ -151,8 +151,9 @@ def open_sweep(path: Path) -> SweepFolder:
 
 
 def _is_begun(root: Path) -> bool:
-    """Whether there is nothing but what a client makes before it is killed."""
-    return all(entry.name in (*_FOLDERS, "lock") for entry in root.iterdir())
+    """Whether there is nothing but what a client makes before the settings."""
+    begun = (*_FOLDERS, SITE_FILE, "lock")
+    return all(each.name in begun or each.suffix == ".tmp" for each in root.iterdir())
 
 
 def _demand_own(root: Path) -> None:

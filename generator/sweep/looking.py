@@ -45,13 +45,17 @@ def look(folder: SweepFolder, cluster: Cluster, pause: Pause) -> Look:
     return _look(known, seen, text.notice)
 
 
-def glance(folder: SweepFolder, cluster: Cluster) -> Look:
-    """See how the sweep stands without recording anything, while another client works on it."""
+def glance(folder: SweepFolder, cluster: Cluster, planned: Iterable[Event] = ()) -> Look:
+    """See how the sweep stands, and would with events that are only ``planned``.
+
+    Nothing is recorded: another client may be at work on it.
+    """
     text = folder.ledger.read()
-    state = history(text.events)
+    events = [*text.events, *planned]
+    state = history(events)
     seen = observe(folder, state, cluster)
     found = reconcile(state, seen)
-    after = history([*text.events, *found.events])
+    after = history([*events, *found.events])
     return _look(after, replace(seen, unsettled=found.unsettled), text.notice)
 
 
