@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +31,7 @@ from generator.cluster.job_file import (
     write_result,
 )
 from generator.cluster.launching import Launch, LaunchEnd, Warnings, log_tail, run_launch
-from generator.cluster.srtctl import missing_result, srtctl_launch
-from generator.documents import read_document
+from generator.cluster.srtctl import has_result, missing_result, srtctl_launch
 from generator.errors import InvalidInput
 
 TIME_LIMIT = "time limit"
@@ -109,10 +108,17 @@ class _Run:
         end = run_launch(launch, self._warnings)
         if end.exit_code and self._here.in_slurm and not self._warnings.any():
             time.sleep(_SIGNAL_SECONDS)  # a step may die of what this process is about to be told
-        if end.exit_code != 0 and self._warnings.any():
-            return self._interrupted(left, launch, began)
+        if end.interrupted or (end.exit_code and self._warnings.any()):
+            measured = [point for point in points if self._is_measured(point, output)]
+            self._settle(measured, _Outcome(exit_code=0), began=began, launch=launch)
+            rest = [point for point in left if point not in measured]
+            return self._interrupted(rest, launch, began) if rest else 0
         outcome = _Outcome(exit_code=0) if end.exit_code == 0 else _failure(end)
         return self._settle(points, outcome, began=began, launch=launch)
+
+    def _is_measured(self, point: JobPoint, output: Path) -> bool:
+        """Whether an interrupted launcher had finished a point."""
+        return isinstance(self._job.launcher, SrtctlLauncher) and has_result(output, point)
 
     def _launch(self, points: Sequence[JobPoint], output: Path) -> Launch:
         launcher = self._job.launcher
@@ -153,11 +159,10 @@ class _Run:
     ) -> int:
         """Write a result for every point; the code to exit with."""
         output = launch.output if launch else self._output
-        check = self._check(output)
         tail = log_tail(launch.log) if launch else ""
         code = outcome.exit_code
         for point in points:
-            reason = outcome.reason or check(point)
+            reason = outcome.reason or self._missing(point, output)
             code = code or int(bool(reason))
             result = PointResult(
                 token=self._job.token,
@@ -177,12 +182,10 @@ class _Run:
             write_result(point, result)
         return code
 
-    def _check(self, output: Path) -> Callable[[JobPoint], str]:
+    def _missing(self, point: JobPoint, output: Path) -> str:
         """Why a point failed although the launcher ended well, or nothing."""
-        if not isinstance(self._job.launcher, SrtctlLauncher):
-            return lambda _point: ""
-        recipe = read_document(self._job.recipe).data
-        return lambda point: missing_result(recipe, point, output)
+        is_srtctl = isinstance(self._job.launcher, SrtctlLauncher)
+        return missing_result(output, point) if is_srtctl else ""
 
 
 def signal_seconds(time_minutes: int) -> int:

@@ -37,10 +37,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEnd:
-    """How it ended: ``exit_code`` is negative for a signal, None when it never started."""
+    """How it ended: ``exit_code`` is negative for a signal, None when it never started.
+
+    ``interrupted``: it was told to end, so that its exit code says nothing about its work.
+    """
 
     exit_code: int | None
     error: str = ""
+    interrupted: bool = False
 
 
 class Warnings:
@@ -92,14 +96,15 @@ def run_launch(launch: Launch, warnings: Warnings) -> LaunchEnd:
         except OSError as error:
             return LaunchEnd(exit_code=None, error=f"{launch.argv[0]}: {error.strerror}")
         with process:
-            return LaunchEnd(exit_code=_end_of(process, launch, warnings))
+            return _end_of(process, launch, warnings)
 
 
-def _end_of(process: subprocess.Popen[bytes], launch: Launch, warnings: Warnings) -> int:
+def _end_of(process: subprocess.Popen[bytes], launch: Launch, warnings: Warnings) -> LaunchEnd:
     deadline: float | None = None
     while True:
         with suppress(subprocess.TimeoutExpired):
-            return process.wait(timeout=_LOOK_SECONDS)
+            code = process.wait(timeout=_LOOK_SECONDS)
+            return LaunchEnd(exit_code=code, interrupted=deadline is not None)
         if deadline is None and warnings.any():
             deadline = time.monotonic() + _GRACE_SECONDS
             _send(process, signal.SIGTERM, group=launch.signals_group)

@@ -23,6 +23,7 @@ from generator.cluster.launching import Launch
 from generator.documents import read_document
 from generator.files import write_text_atomically
 
+_SA_BENCH = "sa-bench"
 _ROLES = ("prefill", "decode", "agg")
 
 
@@ -131,12 +132,12 @@ def _resources(recipe: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def missing_result(recipe: Mapping[str, Any], point: JobPoint, output: Path) -> str:
+def missing_result(output: Path, point: JobPoint) -> str:
     """Why a point failed although the orchestrator ended well; empty when it did not.
 
     Only sa-bench names its files by concurrency; other benchmarks are judged by the exit code.
     """
-    if (recipe.get("benchmark") or {}).get("type") != "sa-bench" or point.concurrency is None:
+    if not _names_its_results(output, point):
         return ""
     name = re.compile(rf"results_concurrency_{point.concurrency}_.*\.json")
     found = [path for path in (output / "logs").rglob("results_*.json") if name.match(path.name)]
@@ -145,6 +146,18 @@ def missing_result(recipe: Mapping[str, Any], point: JobPoint, output: Path) -> 
     if not any(_completed(path) for path in found):
         return f"no request of concurrency {point.concurrency} was completed"
     return ""
+
+
+def has_result(output: Path, point: JobPoint) -> bool:
+    """Whether a point was surely measured, however the orchestrator ended."""
+    return _names_its_results(output, point) and not missing_result(output, point)
+
+
+def _names_its_results(output: Path, point: JobPoint) -> bool:
+    recipe = read_document(output / "config.yaml").data
+    return (
+        point.concurrency is not None and (recipe.get("benchmark") or {}).get("type") == _SA_BENCH
+    )
 
 
 def _completed(path: Path) -> bool:
