@@ -39,6 +39,12 @@ def test_features(rack: RunningRack) -> None:
     assert features.accounting
     assert features.max_array_tasks == rack.layout.max_array_size
     assert features.partitions == ("batch", "urgent")
+    options = rack.layout.etc / "plugstack.conf"  # without it, this Slurm has no --segment
+    options.rename(options.with_suffix(".off"))
+    try:
+        assert SlurmCluster().features().segment == (features.version >= "24.05")
+    finally:
+        options.with_suffix(".off").rename(options)
 
 
 def test_an_array_runs_once_each_on_its_nodes(rack: RunningRack, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class SlurmCluster:
         partitions = ask(["sinfo", "-h", "-o", "%R"]).split()
         return ClusterFeatures(
             version=ask(["sbatch", "--version"]).split()[-1],
-            segment="--segment" in ask(["sbatch", "--help"]),
+            segment=_knows_segments(),
             # The highest index is one less, and the first is 0. A cluster without arrays says 0.
             max_array_tasks=max(1, int(limit[1])) if limit else 1,
             accounting=storage is not None and not storage[1].endswith(("/none", "(null)")),
@@ -141,6 +141,17 @@ class SlurmCluster:
 
     def node_problems(self) -> tuple[NodeProblem, ...]:
         return tuple(parse_sinfo(ask(["sinfo", "-h", "-N", "-o", SINFO_FORMAT])))
+
+
+def _knows_segments() -> bool:
+    """Whether sbatch takes --segment. Slurm 24.11 does, but does not list it in its help."""
+    try:
+        ask(["sbatch", "--segment=1", "--help"])
+    except ClusterFailure as failure:
+        if "unrecognized option" in str(failure):
+            return False
+        raise
+    return True
 
 
 def _array_id(task_id: str) -> str:
