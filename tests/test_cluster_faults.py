@@ -117,6 +117,9 @@ def test_out_of_memory(rack: RunningRack, tmp_path: Path) -> None:
     wanted = [Phase.OUT_OF_MEMORY, Phase.COMPLETED]
     assert eventually(lambda: phases(cluster, array) == wanted, 60)
     assert result(tmp_path, "modest") is not None
+    found = result(tmp_path, "greedy")
+    assert found is not None
+    assert (found.status, found.reason) == ("failed", "out of memory")
 
 
 def test_preemption_puts_a_job_back_and_it_counts_once(rack: RunningRack, tmp_path: Path) -> None:

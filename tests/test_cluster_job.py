@@ -15,6 +15,7 @@ import pytest
 from generator.cluster.allocation import current_allocation, expand_nodes
 from generator.cluster.job import run_job, signal_seconds
 from generator.cluster.job_file import CommandLauncher, read_job_file, read_result
+from generator.cluster.preflight import preflight_launcher
 from tests.cluster_jobs import eventually, python, result, written_job
 
 
@@ -209,3 +210,15 @@ def test_the_allocation_of_an_array_task() -> None:
 @pytest.mark.parametrize(("minutes", "seconds"), [(1, 15), (4, 60), (8, 120), (240, 120)])
 def test_when_a_job_is_warned(minutes: int, seconds: int) -> None:
     assert signal_seconds(minutes) == seconds
+
+
+def test_the_preflight_names_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    launcher = preflight_launcher([tmp_path / "model", tmp_path / "image.sqsh", tmp_path / "x"])
+    assert run(written_job(tmp_path, "a", launcher)) == 2
+    found = result(tmp_path, "a")
+    assert found is not None
+    assert found.log_tail.splitlines() == [
+        f"{tmp_path / 'image.sqsh'}: not on this node",
+        f"{tmp_path / 'x'}: not on this node",
+    ]

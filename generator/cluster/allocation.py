@@ -8,8 +8,10 @@ import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 _ANSWER_SECONDS = 10
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,38 @@ def _numbers(piece: str) -> list[str]:
     if not dash:
         return [piece]
     return [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+
+
+def kills_for_memory() -> int:
+    """How many processes of this one's control group the kernel has killed for their memory.
+
+    0 where there is no memory limit, or none that can be read.
+    """
+    return max((_kills_in(group) for group in _memory_groups()), default=0)
+
+
+def _memory_groups() -> list[Path]:
+    """The files that count kills, of control groups version 1 and 2."""
+    files = []
+    for line in _text(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "memory":
+            files.append(_CGROUPS / "memory" / path.lstrip("/") / "memory.oom_control")
+        elif not controllers:
+            files.append(_CGROUPS / path.lstrip("/") / "memory.events")
+    return files
+
+
+def _kills_in(file: Path) -> int:
+    counts = [line.split() for line in _text(file).splitlines()]
+    return sum(int(words[1]) for words in counts if words[:1] == ["oom_kill"])
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def is_preempted(allocation: Allocation) -> bool | None:

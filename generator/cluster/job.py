@@ -12,10 +12,16 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.cluster.allocation import Allocation, current_allocation, is_preempted, requeue
+from generator.cluster.allocation import (
+    Allocation,
+    current_allocation,
+    is_preempted,
+    kills_for_memory,
+    requeue,
+)
 from generator.cluster.command import command_launch, runs_per_point
 from generator.cluster.job_file import (
     DONE,
@@ -35,6 +41,7 @@ from generator.cluster.srtctl import has_result, missing_result, srtctl_launch
 from generator.errors import InvalidInput
 
 TIME_LIMIT = "time limit"
+OUT_OF_MEMORY = "out of memory"
 STARTS_FILE = "starts.jsonl"
 _TERMINATED = 128 + signal.SIGTERM
 _SIGNAL_SECONDS = 2
@@ -105,6 +112,7 @@ class _Run:
             launch = self._launch(points, output)
         except InvalidInput as error:
             return self._settle(points, _Outcome(exit_code=3, reason=str(error)), began=began)
+        killed_before = kills_for_memory()
         end = run_launch(launch, self._warnings)
         if end.exit_code and self._here.in_slurm and not self._warnings.any():
             time.sleep(_SIGNAL_SECONDS)  # a step may die of what this process is about to be told
@@ -113,7 +121,10 @@ class _Run:
             self._settle(measured, _Outcome(exit_code=0), began=began, launch=launch)
             rest = [point for point in left if point not in measured]
             return self._interrupted(rest, launch, began) if rest else 0
-        outcome = _Outcome(exit_code=0) if end.exit_code == 0 else _failure(end)
+        if end.exit_code and kills_for_memory() > killed_before:
+            outcome = replace(_failure(end), reason=OUT_OF_MEMORY)
+        else:
+            outcome = _Outcome(exit_code=0) if end.exit_code == 0 else _failure(end)
         return self._settle(points, outcome, began=began, launch=launch)
 
     def _is_measured(self, point: JobPoint, output: Path) -> bool:
