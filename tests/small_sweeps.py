@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from generator.cluster.job_file import CommandLauncher
 from generator.sweep.client import SweepClient
 from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep
 from generator.sweep.looking import Look
-from generator.sweep.planning import Placement
 from generator.sweep.selection import Choice, never_sent, unfinished
 from generator.sweep.sending import Sender
+from generator.sweep.site_use import ANY_SITE
 from generator.sweep.statuses import PointState
 from generator.sweep.swept_recipe import SweptRecipe
 from tests.fake_cluster import FakeCluster
@@ -44,7 +44,7 @@ def client(folder: SweepFolder, cluster: FakeCluster) -> SweepClient:
     return SweepClient(
         folder=folder,
         settings=settings,
-        placement=Placement(),
+        site=ANY_SITE,
         sender=sender,
         say=lambda _text: None,
     )
@@ -58,7 +58,7 @@ def recipes(count: int = 4, loads: str = "64x128") -> list[SweptRecipe]:
 def submit(
     folder: SweepFolder,
     cluster: FakeCluster,
-    swept: Iterable[SweptRecipe] = (),
+    swept: Sequence[SweptRecipe] = (),
     choice: Choice = never_sent,
 ) -> Look:
     """What one client does from taking the lock to giving it back."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from generator.cluster.job_file import JobFile, write_job_file
 from generator.files import write_text_atomically
-from generator.sweep.events import Event, Record, record_line
+from generator.sweep.events import Event
 from generator.sweep.folder import SweepFolder
 from generator.sweep.ledger import Ledger
 from generator.sweep.statuses import PointState
@@ -32,17 +32,17 @@ def kill_points(monkeypatch: pytest.MonkeyPatch) -> None:
     append, withdraw = Ledger.append, SweepFolder.withdraw
 
     def killable_append(self: Ledger, events: Iterable[Event]) -> None:
-        listed = list(events)
         SWITCH.kill.point()
+        append(self, events)
+        SWITCH.kill.point()
+
+    def killable_write_all(descriptor: int, content: bytes) -> None:
         try:
             SWITCH.kill.point()
         except Killed:
-            torn = b"".join(record_line(Record(at="", event=event)) for event in listed)
-            with self.path.open("ab") as stream:
-                stream.write(torn[: 2 * len(torn) // 3])
+            os.write(descriptor, content[: 2 * len(content) // 3])
             raise
-        append(self, listed)
-        SWITCH.kill.point()
+        os.write(descriptor, content)
 
     def killable_job_file(folder: Path, job: JobFile) -> None:
         SWITCH.kill.point()
@@ -58,6 +58,7 @@ def kill_points(monkeypatch: pytest.MonkeyPatch) -> None:
         write_text_atomically(path, text)
 
     monkeypatch.setattr(Ledger, "append", killable_append)
+    monkeypatch.setattr("generator.sweep.ledger._write_all", killable_write_all)
     monkeypatch.setattr(SweepFolder, "withdraw", killable_withdraw)
     monkeypatch.setattr("generator.sweep.sending.write_job_file", killable_job_file)
     monkeypatch.setattr("generator.sweep.client.write_text_atomically", killable_write)

@@ -18,6 +18,12 @@ _COMMANDS = {
     "capacity": "generator.cli.capacity",
     "model": "generator.cli.model",
     "calibrate": "generator.cli.calibrate",
+    "submit": "generator.cli.submit",
+    "status": "generator.cli.status",
+    "resume": "generator.cli.resume",
+    "cancel": "generator.cli.cancel",
+    "retry": "generator.cli.retry",
+    "logs": "generator.cli.logs",
 }
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from generator.documents import parse_document
 from generator.errors import InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
+from generator.site import Site
 from generator.sweep.events import CancelledBy, End, Ended, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
 from generator.sweep.looking import Look, glance, look
-from generator.sweep.planning import Placement, Plan, plan, planned_job
+from generator.sweep.planning import Plan, plan, planned_job
 from generator.sweep.selection import Choice, chosen
 from generator.sweep.sending import Sender
+from generator.sweep.site_use import placement_of
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipe
 from generator.sweep.upkeep import duties, healthy_configurations, perform, put_down
 
@@ -25,7 +27,7 @@ class SweepClient:
 
     folder: SweepFolder
     settings: SweepSettings
-    placement: Placement
+    site: Site
     sender: Sender
     say: Callable[[str], None]
 
@@ -77,19 +79,18 @@ class SweepClient:
         """What these points make: jobs, arrays, canaries.
 
         ``recipes`` are at hand; the others are read from the sweep. Raises InvalidInput where one
-        cannot be placed on the site.
+        cannot be placed on the site, ClusterFailure where the cluster does not answer.
         """
         at_hand = {recipe.digest: recipe for recipe in recipes}
+        placement = placement_of(self.site, self.sender.cluster.features())
         wanted = chosen(view.statuses, choice)
         jobs = [
-            planned_job(
-                at_hand.get(recipe.digest) or self._stored(recipe), points, why, self.placement
-            )
+            planned_job(at_hand.get(recipe.digest) or self._stored(recipe), points, why, placement)
             for recipe, points, why in _by_recipe(view.history, wanted)
         ]
         return plan(
             jobs,
-            max_array_tasks=self.sender.cluster.features().max_array_tasks,
+            max_array_tasks=placement.max_array_tasks,
             max_parallel=self.settings.max_parallel,
             canary=self.settings.canary,
             healthy=healthy_configurations(view.history),

@@ -13,6 +13,7 @@ from pathlib import Path
 from generator.cluster.job_file import JOB_FILE
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, read_text, write_text_atomically
+from generator.site import Site, read_site
 from generator.sweep.ledger import Ledger
 from generator.sweep.lock import exclusive
 from generator.sweep.wire import from_json
@@ -54,10 +55,6 @@ class SweepFolder:
     def ledger(self) -> Ledger:
         return Ledger(path=self.root / LEDGER_FILE)
 
-    @property
-    def site(self) -> Path:
-        return self.root / SITE_FILE
-
     def recipe(self, digest: str) -> Path:
         """The copy of a recipe as it was planned: later edits of its file change nothing."""
         return self.root / "recipes" / f"{digest}.yaml"
@@ -77,6 +74,15 @@ class SweepFolder:
     def jobs(self, token: str, count: int) -> tuple[Path, ...]:
         """The job folders of an array, by index."""
         return tuple(self.job(token, index) for index in range(count))
+
+    def read_site(self) -> Site | None:
+        """The site the sweep was submitted to, None where none was named."""
+        path = self.root / SITE_FILE
+        return read_site(path) if path.exists() else None
+
+    def write_site(self, text: str) -> None:
+        """Keep the site file: later edits of it change nothing."""
+        write_text_atomically(self.root / SITE_FILE, text)
 
     def withdraw(self, token: str) -> None:
         """Take the job files of an array away: whatever of it still starts finds nothing to do.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from generator.cluster.job_file import PointResult, read_result
-from generator.cluster.protocol import Cluster, StateReport
+from generator.cluster.protocol import Cluster
 from generator.errors import ClusterFailure, InvalidInput
 from generator.sweep.events import End, Event
 from generator.sweep.folder import SweepFolder
@@ -69,14 +69,11 @@ def observe(folder: SweepFolder, state: History, cluster: Cluster) -> Observatio
         for array in state.arrays.values()
         if array.submitted is not None and _may_matter(array)
     ]
+    report = cluster.states(job_ids)
     try:
         has_accounting = cluster.features().accounting
-        report = cluster.states(job_ids)
-    except ClusterFailure as failure:
+    except ClusterFailure:
         has_accounting = True
-        report = StateReport(
-            states={}, queue_answered=False, accounting_answered=False, problems=(str(failure),)
-        )
     results = read_results(folder, state.points)
     return Observation(results=results, report=report, has_accounting=has_accounting)
 

@@ -25,8 +25,8 @@ class Placement:
     ``nodes_per_rack`` is the size of an NVLink domain, None where nodes have none in common;
     ``racks`` is None where nobody says how many there are. ``has_segment``: this Slurm takes
     ``--segment``. ``gres`` is a pattern with ``{gpus}`` that replaces ``--gpus-per-node``;
-    ``counts_gpus`` is false where jobs ask for no GPUs. ``directives`` are further options; a
-    recipe's own come before them.
+    ``counts_gpus`` is false where jobs ask for no GPUs. ``max_array_tasks`` is the largest array.
+    ``directives`` are further options; a recipe's own come before them.
     """
 
     account: str | None = None
@@ -38,6 +38,7 @@ class Placement:
     counts_gpus: bool = True
     gres: str | None = None
     exclusive: bool = True
+    max_array_tasks: int = 1
     directives: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -24,16 +24,25 @@ def read_recipes(paths: Iterable[Path]) -> list[SweptRecipe]:
     """
     problems: list[Problem] = []
     recipes: dict[Path, SweptRecipe] = {}
-    for path in paths:
+    for file in dict.fromkeys(_all_files(paths, problems)):
         try:
-            for file in _files(path):
-                if file not in recipes:
-                    recipes[file] = swept_recipe(read_document(file))
+            recipes[file] = swept_recipe(read_document(file))
         except InvalidInput as error:
             problems += error.problems
     if problems:
         raise InvalidInput(problems)
     return list(recipes.values())
+
+
+def _all_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
+    """The files of all paths; what is wrong with a path joins the problems."""
+    files: list[Path] = []
+    for path in paths:
+        try:
+            files += _files(path)
+        except InvalidInput as error:
+            problems += error.problems
+    return files
 
 
 def _files(path: Path) -> list[Path]:
