@@ -60,7 +60,7 @@ pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
 
-test-slurm: $(INSTALLED) ## all tests on a real Slurm: lost nodes, killed daemons, large arrays (root)
+test-slurm: $(INSTALLED) ## all tests on a real Slurm, its faults included (12 min; Debian, root)
 	@echo "==> pytest -m slurm"
 	@$(BIN)/python -m pytest -m slurm tests
 
