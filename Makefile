@@ -9,10 +9,10 @@ SPEC := recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv recipes test lint types layers pytest bench clean
+.PHONY: help venv recipes test test-slurm lint types layers pytest bench rack rack-down clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(INSTALLED) ## create .venv with pdrecipe and the tools of this file (once)
 
@@ -59,6 +59,17 @@ layers: $(INSTALLED) ## import-linter: the layers of pyproject.toml
 pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
+
+test-slurm: $(INSTALLED) ## all tests on a real Slurm, its faults included (12 min; Debian, root)
+	@echo "==> pytest -m slurm"
+	@$(BIN)/python -m pytest -m slurm tests
+
+rack: ## a real Slurm with 18 virtual GB300 nodes on this machine (Debian, root)
+	@$(PYTHON) -m tests.rack up
+	@echo 'now: eval "$$($(PYTHON) -m tests.rack env)"'
+
+rack-down: ## stop that Slurm and delete its files
+	@$(PYTHON) -m tests.rack clean
 
 bench: $(INSTALLED) ## how long capacity answers, checks and diffs take
 	@echo "==> bench"

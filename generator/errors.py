@@ -67,6 +67,13 @@ class NothingFits(PdrecipeError):
     kind = "nothing-fits"
 
 
+class ClusterFailure(PdrecipeError):
+    """The cluster did not answer, or did not take what it was asked to run."""
+
+    exit_code = 5
+    kind = "cluster-failure"
+
+
 class AnswerIsNo(PdrecipeError):
     """A check ran and found what it looks for: drift, findings, differences."""
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.rack.fixture import RunningRack, running_rack, why_not
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -30,3 +33,21 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared, the folder of reference material beside the checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def rack_of_the_run() -> Iterator[RunningRack]:
+    """Start one Slurm for all tests of a run."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with running_rack() as rack:
+        yield rack
+
+
+@pytest.fixture
+def rack(rack_of_the_run: RunningRack, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningRack]:
+    """Return the rack, which the environment names; it is whole again for the next test."""
+    for name, value in rack_of_the_run.layout.environment.items():
+        monkeypatch.setenv(name, value)
+    yield rack_of_the_run
+    rack_of_the_run.mend()

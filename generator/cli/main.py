@@ -24,6 +24,12 @@ _COMMANDS = {
     "explain": "generator.cli.explain",
     "diff": "generator.cli.diff",
     "migrate": "generator.cli.migrate",
+    "submit": "generator.cli.submit",
+    "status": "generator.cli.status",
+    "resume": "generator.cli.resume",
+    "cancel": "generator.cli.cancel",
+    "retry": "generator.cli.retry",
+    "logs": "generator.cli.logs",
 }
 
 

@@ -1,0 +1,49 @@
+"""pdrecipe retry: chosen points once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from generator.cli.sweep_work import (
+    dry_run_option,
+    found_sweep,
+    keep_others_out,
+    opened_client,
+    send_again,
+    sweep_option,
+    yes_option,
+)
+from generator.sweep.history import history
+from generator.sweep.naming import named_points
+from generator.sweep.selection import failed, named
+
+
+@click.command()
+@click.argument("points", metavar="[POINT...]", nargs=-1)
+@click.option("--failed", "all_failed", is_flag=True, help="Every point that failed.")
+@sweep_option
+@dry_run_option
+@yes_option
+def retry(
+    *,
+    points: tuple[str, ...],
+    all_failed: bool,
+    sweep: Path | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Send points again that failed, were lost or cancelled; both attempts are kept.
+
+    A POINT is an id, the beginning of one, or a recipe's name for all of its points.
+    """
+    keep_others_out()
+    folder, words = found_sweep(sweep, points)
+    if bool(words) == all_failed:
+        raise click.UsageError("name points, or give --failed")
+    with folder.locked():
+        client = opened_client(folder)
+        known = history(folder.ledger.read().events)
+        choice = failed if all_failed else named(named_points(words, known))
+        send_again(client, choice, yes=yes, dry_run=dry_run)

@@ -1,0 +1,150 @@
+"""pdrecipe status: where every point of a sweep stands."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from generator.cli.output import echo, table, talk
+from generator.cli.sweep_work import found_sweep, keep_others_out, opened_client, sweep_option
+from generator.cluster.protocol import NodeProblem
+from generator.errors import ClusterFailure, InvalidInput, PdrecipeError
+from generator.sweep.client import SweepClient
+from generator.sweep.looking import Look
+from generator.sweep.selection import flakes
+from generator.sweep.status_document import is_complete, status_document
+from generator.sweep.status_view import (
+    MOVING,
+    advice,
+    status_headers,
+    status_rows,
+    status_summary,
+)
+
+_NOT_ALL_DONE = 10
+
+
+@click.command()
+@click.argument("where", metavar="[SWEEP]", nargs=-1)
+@sweep_option
+@click.option("--watch", is_flag=True, help="Follow until nothing moves any more.")
+@click.option(
+    "--every", type=click.FloatRange(1), default=10, show_default=True, help="Seconds, for --watch."
+)
+@click.option("--all", "all_points", is_flag=True, help="List done points too.")
+@click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
+@click.pass_context
+def status(
+    ctx: click.Context,
+    *,
+    where: tuple[str, ...],
+    sweep: Path | None,
+    watch: bool,
+    every: float,
+    all_points: bool,
+    as_json: bool,
+) -> None:
+    """Ask the cluster, read the results, and say where every point stands.
+
+    What is due is done on the way: jobs held for a canary are released, and a sweep that fails
+    alike too often is stopped. With --watch a failure of the infrastructure is tried once more.
+
+    Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer.
+    """
+    keep_others_out()
+    folder, others = found_sweep(sweep, where)
+    if others:
+        raise click.UsageError(f"{others[0]} is not a sweep")
+    client = opened_client(folder)
+    view = _watched(client, every) if watch else _looked(client, again=False)
+    nodes = _node_problems(client)
+    if as_json:
+        document = status_document(folder, client.settings, view, nodes)
+        echo(json.dumps(document, indent=2))
+    else:
+        _show(view, nodes, all_points=all_points)
+    ctx.exit(_exit_code(view))
+
+
+def _looked(client: SweepClient, *, again: bool) -> Look:
+    """One look, with what is due done; only a look where another client is at work.
+
+    With ``again`` failures of the infrastructure are sent once more.
+    """
+    try:
+        with client.folder.locked():
+            view = client.keep_up(_settled(client))
+            if again:
+                planned = client.plan(view, flakes(view.history))
+                if planned.arrays:
+                    talk(f"trying {planned.points} points again: {planned.jobs[0].why}")
+                    client.send(view, planned, lambda _name: None)
+                    view = client.look()
+            return view
+    except InvalidInput as error:
+        # Another client, a full disk, a read-only folder: what can be read is told all the same.
+        for problem in error.problems:
+            talk(f"{click.style('warning', fg='yellow')}: {problem}")
+        return client.glance()
+
+
+def _settled(client: SweepClient) -> Look:
+    try:
+        return client.refresh()
+    except ClusterFailure:
+        return client.look()
+
+
+def _watched(client: SweepClient, every_s: float) -> Look:
+    """Look again and again; each change is a line on stderr, or one line that changes."""
+    told = ""
+    while True:
+        try:
+            view = _looked(client, again=True)
+        except ClusterFailure as failure:
+            talk(str(failure))
+            view = client.glance()
+        summary = status_summary(view)
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{summary}", err=True, nl=False)
+        elif summary != told:
+            talk(summary)
+        told = summary
+        if not any(each.state in MOVING for each in view.statuses):
+            if sys.stderr.isatty():
+                click.echo(err=True)
+            return view
+        time.sleep(every_s)
+
+
+def _node_problems(client: SweepClient) -> tuple[NodeProblem, ...]:
+    try:
+        return client.sender.cluster.node_problems()
+    except PdrecipeError:
+        return ()
+
+
+def _show(view: Look, nodes: tuple[NodeProblem, ...], *, all_points: bool) -> None:
+    rows = status_rows(view, all_points=all_points)
+    if rows:
+        echo(table(status_headers(), rows))
+    listed = sum(each.state.value != "done" for each in view.statuses)
+    if not all_points and listed > len(rows):
+        echo(f"... and {listed - len(rows)} more; --all lists them")
+    echo(f"{status_summary(view)}.")
+    for text in advice(view, nodes):
+        echo(text)
+    for notice in view.notices:
+        talk(f"{click.style('warning', fg='yellow')}: {notice}")
+
+
+def _exit_code(view: Look) -> int:
+    if is_complete(view):
+        return 0
+    report = view.observation.report
+    silent = report is not None and not report.queue_answered
+    return ClusterFailure.exit_code if silent else _NOT_ALL_DONE

@@ -1,0 +1,194 @@
+"""pdrecipe submit: recipes to jobs on a cluster, recorded in a sweep folder."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from generator.cli.output import echo
+from generator.cli.sweep_work import (
+    SWEEPS,
+    confirmed,
+    demand_budget,
+    dry_run_option,
+    keep_others_out,
+    new_client,
+    refreshed,
+    sent,
+    show_plan,
+    show_scripts,
+    yes_option,
+)
+from generator.cluster.command import command_problems
+from generator.cluster.registry import CLUSTERS
+from generator.errors import InvalidInput, Problem
+from generator.files import read_text
+from generator.site import Site, parse_site
+from generator.sweep.client import SweepClient
+from generator.sweep.directives import is_job_name
+from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep, is_sweep, open_sweep
+from generator.sweep.recipe_files import common_name, read_recipes
+from generator.sweep.selection import never_sent
+from generator.sweep.site_use import ANY_SITE
+from generator.sweep.swept_recipe import SweptRecipe
+
+_LAUNCHERS = ("srtctl", "command")
+
+
+@click.command()
+@click.argument("what", metavar="SWEEP|RECIPE...", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
+@click.option(
+    "--sweep",
+    type=click.Path(path_type=Path),
+    help="Folder of the sweep, made if it is not there; sweeps/<what the names have in common>"
+    " where absent.",
+)
+@click.option("--name", help="Begins the names of its jobs; the folder's name where absent.")
+@click.option(
+    "--cluster",
+    type=click.Choice(CLUSTERS),
+    help="slurm, processes on this machine (local), or this process (debug).  [default: slurm]",
+)
+@click.option("--site", type=click.Path(path_type=Path), help="Site file; the sweep keeps a copy.")
+@click.option(
+    "--launcher",
+    type=click.Choice(_LAUNCHERS),
+    help="What a job runs: srt-slurm's orchestrator, or --command.  [default: srtctl]",
+)
+@click.option("--command", help="For --launcher command: the command line, with placeholders.")
+@click.option("--max-parallel", type=click.IntRange(1), help="Jobs that run at once.")
+@click.option("--canary/--no-canary", default=None, help="One job of each configuration first.")
+@click.option(
+    "--stop-after",
+    type=click.IntRange(0),
+    metavar="K",
+    help="Like failures after which waiting jobs are cancelled; 0: never.  [default: 5]",
+)
+@click.option("--max-gpu-hours", type=click.FloatRange(0), help="Refuse a plan that may cost more.")
+@dry_run_option
+@yes_option
+def submit(
+    *,
+    what: tuple[Path, ...],
+    sweep: Path | None,
+    name: str | None,
+    cluster: str | None,
+    site: Path | None,
+    launcher: str | None,
+    command: str | None,
+    max_parallel: int | None,
+    canary: bool | None,
+    stop_after: int | None,
+    max_gpu_hours: float | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Submit recipes, files or folders of them, as jobs of a sweep.
+
+    Whatever a sweep has or had on its way is left out: pdrecipe resume takes up what failed or was
+    lost. A SWEEP that is named keeps its settings unless an option changes them.
+    """
+    keep_others_out()
+    recipes = read_recipes(each for each in what if not is_sweep(each))
+    root = _root(what, sweep, recipes)
+    options = {
+        "name": name,
+        "cluster": cluster,
+        "launcher": launcher or ("command" if command else None),
+        "command": _words(command) if command else () if launcher == "srtctl" else None,
+        "max_parallel": max_parallel,
+        "canary": canary,
+        "stop_after": stop_after,
+    }
+    folder = SweepFolder(root=root.resolve())
+    settings = _settings(folder, {key: each for key, each in options.items() if each is not None})
+    site_text = read_text(site, str(site)) if site else None
+    client = new_client(folder, settings, _site(folder, site, site_text))
+    view = client.preview(recipes)
+    planned = client.plan(view, never_sent, recipes)
+    show_plan(view, planned)
+    demand_budget(planned, max_gpu_hours)
+    if dry_run:
+        show_scripts(client, planned)
+    elif planned.arrays:
+        confirmed(f"Send {len(planned.jobs)} jobs to {settings.cluster}?", yes=yes)
+        _submit(client, recipes, site_text, max_gpu_hours)
+    elif is_sweep(folder.root) and (site_text or settings != folder.read_settings()):
+        with folder.locked():
+            _keep(client, site_text)
+        echo("What is sent from now on is sent as you say.")
+
+
+def _submit(
+    client: SweepClient,
+    recipes: list[SweptRecipe],
+    site_text: str | None,
+    max_gpu_hours: float | None,
+) -> None:
+    """Make the sweep what was asked for and send what it lacks, alone."""
+    folder = create_sweep(client.folder.root)
+    with folder.locked():
+        _keep(client, site_text)
+        client.add(recipes)
+        view = refreshed(client)
+        planned = client.plan(view, never_sent)
+        demand_budget(planned, max_gpu_hours)
+        if planned.arrays:
+            sent(client, view, planned)
+        else:
+            echo("Nothing to send: another client was here.")
+
+
+def _keep(client: SweepClient, site_text: str | None) -> None:
+    """Keep how the sweep is submitted; the settings last, since they make it a sweep."""
+    if site_text is not None:
+        client.folder.write_site(site_text)
+    client.folder.write_settings(client.settings)
+
+
+def _root(what: tuple[Path, ...], sweep: Path | None, recipes: list[SweptRecipe]) -> Path:
+    """The folder of the sweep: --sweep, one that is named, or one by the recipes' names."""
+    named = [each for each in what if is_sweep(each)]
+    if len(named) > 1 or (named and sweep is not None):
+        raise click.UsageError("name one sweep")
+    if named or sweep is not None:
+        return named[0] if named else sweep or SWEEPS
+    return SWEEPS / common_name(recipes)
+
+
+def _words(command: str) -> tuple[str, ...]:
+    """The words of a command line, without a shell; the launcher fills the placeholders in."""
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise click.BadParameter(f"cannot be split: {error}", param_hint="--command") from error
+    if problems := list(command_problems(words)):
+        raise InvalidInput(problems)
+    return words
+
+
+def _site(folder: SweepFolder, site: Path | None, text: str | None) -> Site:
+    """The site named now, else the one the sweep was submitted to before."""
+    if text is not None:
+        return parse_site(text, str(site))
+    return (folder.read_site() if is_sweep(folder.root) else None) or ANY_SITE
+
+
+def _settings(folder: SweepFolder, options: dict[str, object]) -> SweepSettings:
+    """Those of the sweep, or the defaults, with what the command line says."""
+    if is_sweep(folder.root):
+        settings = open_sweep(folder.root).read_settings()
+    else:
+        settings = SweepSettings(name=folder.root.name)
+    settings = replace(settings, **options)  # type: ignore[arg-type]
+    if not is_job_name(settings.name):
+        hint = "letters, digits, '.', '_', '+' and '-', at most 80; give --name"
+        message = f"{settings.name[:40]!r} cannot begin the names of jobs"
+        raise InvalidInput(Problem(message=message, hint=hint))
+    if (settings.launcher == "command") != bool(settings.command):
+        raise click.UsageError("--launcher command and --command go together")
+    return settings

@@ -1,0 +1,190 @@
+"""What the commands of a sweep share: finding and opening it, showing and sending a plan."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from generator.cli.output import echo, progress, table, talk
+from generator.cluster.registry import connect
+from generator.errors import AnswerIsNo, InvalidInput, Problem
+from generator.site import Site
+from generator.sweep.client import SweepClient
+from generator.sweep.folder import SweepFolder, SweepSettings, is_sweep, open_sweep
+from generator.sweep.looking import Look
+from generator.sweep.plan_view import left_out, plan_headers, plan_rows, plan_summary, reasons
+from generator.sweep.planning import Plan
+from generator.sweep.selection import Choice
+from generator.sweep.sending import Sender
+from generator.sweep.site_use import ANY_SITE, launcher_of
+
+SWEEPS = Path("sweeps")
+
+
+def sweep_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --sweep, the sweep folder that a command works on."""
+    return click.option(
+        "--sweep",
+        "sweep",
+        type=click.Path(path_type=Path),
+        help="Sweep folder; where absent the one here, or the only one under sweeps/.",
+    )(command)
+
+
+def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --yes, which answers what a command would ask."""
+    return click.option("--yes", is_flag=True, help="Do not ask.")(command)
+
+
+def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --dry-run, which shows what would be sent."""
+    return click.option(
+        "--dry-run", is_flag=True, help="Send nothing; print the exact sbatch scripts."
+    )(command)
+
+
+def keep_others_out() -> None:
+    """What this process makes, jobs included, is for its user alone to write."""
+    os.umask(os.umask(0o077) | 0o022)
+
+
+def found_sweep(sweep: Path | None, words: tuple[str, ...] = ()) -> tuple[SweepFolder, list[str]]:
+    """The sweep a command is about, and its other words: a folder may stand among them.
+
+    Raises InvalidInput where no sweep is named and none, or several, could be meant.
+    """
+    folders = [Path(word) for word in words if is_sweep(Path(word))]
+    others = [word for word in words if not is_sweep(Path(word))]
+    candidates = [sweep] if sweep is not None else folders or _nearby()
+    if len(candidates) != 1:
+        listed = ", ".join(map(str, candidates[:5])) or "none under sweeps/"
+        problem = Problem(
+            message="which sweep?" if candidates else "no sweep here",
+            hint=f"name its folder with --sweep: {listed}",
+        )
+        raise InvalidInput(problem)
+    return open_sweep(candidates[0]), others
+
+
+def _nearby() -> list[Path]:
+    here = Path.cwd()
+    around = [each for each in (here, *here.parents) if is_sweep(each)]
+    if around:
+        return around[:1]
+    return sorted(path.parent for path in SWEEPS.glob("*/sweep.json"))
+
+
+def opened_client(folder: SweepFolder) -> SweepClient:
+    """The client of a sweep that is there, as it was submitted."""
+    return new_client(folder, folder.read_settings(), folder.read_site() or ANY_SITE)
+
+
+def new_client(folder: SweepFolder, settings: SweepSettings, site: Site) -> SweepClient:
+    """The client of a sweep, whether its folder is there yet or not."""
+    cluster = connect(settings.cluster, folder.root / "arrays")
+    sender = Sender(
+        folder=folder,
+        name=settings.name,
+        cluster=cluster,
+        launcher=launcher_of(settings, site),
+        pause=time.sleep,
+    )
+    return SweepClient(
+        folder=folder,
+        settings=settings,
+        site=site,
+        sender=sender,
+        say=talk,
+    )
+
+
+def refreshed(client: SweepClient) -> Look:
+    """How the sweep stands after everything that was due was done."""
+    view = client.keep_up(client.refresh())
+    for notice in view.notices:
+        talk(f"{click.style('warning', fg='yellow')}: {notice}")
+    return view
+
+
+def show_plan(view: Look, planned: Plan) -> None:
+    """The plan screen."""
+    if planned.arrays:
+        echo(table(plan_headers(), plan_rows(planned)))
+        for line in plan_summary(planned):
+            echo(line)
+        for count, why in reasons(planned):
+            echo(f"  {count}: {why}")
+    if rest := left_out(view.statuses, planned):
+        echo(f"Left out: {rest}.")
+    if not planned.arrays:
+        echo("Nothing to send.")
+
+
+def demand_budget(planned: Plan, max_gpu_hours: float | None) -> None:
+    """Refuse a plan that may cost more than the user allows."""
+    if max_gpu_hours is not None and planned.gpu_hours > max_gpu_hours:
+        raise AnswerIsNo(
+            Problem(
+                message=f"the plan may cost {planned.gpu_hours:,.0f} GPU-hours,"
+                f" more than --max-gpu-hours {max_gpu_hours:g}",
+                hint="nothing was sent; name fewer recipes, or allow more",
+            )
+        )
+
+
+def show_scripts(client: SweepClient, planned: Plan) -> None:
+    """What would be sent, word for word; every submission has a token of its own."""
+    for array in planned.arrays:
+        request = client.sender.request(client.sender.token(), array)
+        there = [each for each in (request.folder, *request.folder.parents) if each.exists()]
+        echo(f"# {request.job_name}: {len(array.jobs)} jobs")
+        echo(client.sender.cluster.script(request))
+        _remove_empty(request.folder, set(there))
+
+
+def _remove_empty(folder: Path, before: set[Path]) -> None:
+    """Remove what describing a script made on the way."""
+    for each in (folder, *folder.parents):
+        if each in before or not each.is_dir() or any(each.iterdir()):
+            return
+        each.rmdir()
+
+
+def confirmed(question: str, *, yes: bool) -> None:
+    """Ask, unless told not to; raises AnswerIsNo for a no."""
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        hint = "--yes answers without asking"
+        raise AnswerIsNo(Problem(message="not confirmed, nothing was done", hint=hint))
+
+
+def sent(client: SweepClient, view: Look, planned: Plan) -> None:
+    """Send a plan, counting as it goes."""
+    with progress("submitting") as tick:
+        client.send(view, planned, tick)
+    echo(
+        f"Sent {len(planned.jobs)} jobs in {len(planned.arrays)} arrays;"
+        f" pdrecipe status --sweep {os.path.relpath(client.folder.root)} follows them."
+    )
+
+
+def send_again(client: SweepClient, choice: Choice, *, yes: bool, dry_run: bool) -> None:
+    """Plan what a choice takes of a sweep, show it, and send it."""
+    view = refreshed(client)
+    planned = client.plan(view, choice)
+    show_plan(view, planned)
+    if dry_run:
+        show_scripts(client, planned)
+    elif planned.arrays:
+        confirmed(f"Send {len(planned.jobs)} jobs?", yes=yes)
+        sent(client, view, planned)

@@ -1,0 +1,235 @@
+"""What runs on a job's first node: guards, the launcher, and one result for every point.
+
+Slurm may start a job more than once, so a point that has a result is never run again. A job that
+is cancelled writes no result for what it had not finished: the cluster says what became of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from generator.cluster.allocation import (
+    Allocation,
+    current_allocation,
+    is_preempted,
+    kills_for_memory,
+    requeue,
+)
+from generator.cluster.command import command_launch, runs_per_point
+from generator.cluster.job_file import (
+    DONE,
+    FAILED,
+    CommandLauncher,
+    JobFile,
+    JobPoint,
+    PointResult,
+    SrtctlLauncher,
+    is_claimed_by_another,
+    read_job_file,
+    read_result,
+    write_result,
+)
+from generator.cluster.launching import Launch, LaunchEnd, Warnings, log_tail, run_launch
+from generator.cluster.srtctl import has_result, missing_result, srtctl_launch
+from generator.errors import InvalidInput
+
+TIME_LIMIT = "time limit"
+OUT_OF_MEMORY = "out of memory"
+STARTS_FILE = "starts.jsonl"
+_TERMINATED = 128 + signal.SIGTERM
+_SIGNAL_SECONDS = 2
+_REQUEUE_SECONDS = 120  # Slurm ends a requeued job within its KillWait, 30 seconds by default
+
+
+def run_job(folder: str) -> None:
+    """Run the job of a folder; the process exits with the launcher's code if a point failed."""
+    try:
+        job = read_job_file(Path(folder))
+        todo = [point for point in job.points if _is_missing(job, point)]
+    except InvalidInput as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
+    if todo:
+        with Warnings().heard() as warnings:
+            code = _Run(job, Path(folder), warnings).run(todo)
+        if code:
+            sys.exit(code)
+
+
+def _is_missing(job: JobFile, point: JobPoint) -> bool:
+    """A failure of an earlier submission is no reason not to run; one of this submission is."""
+    if is_claimed_by_another(job, point):
+        return False
+    result = read_result(point.folder)
+    return result is None or (result.status != DONE and result.token != job.token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """How a launch went for the points it covered."""
+
+    exit_code: int
+    reason: str = ""
+
+
+class _Run:
+    """One run of a job in one allocation."""
+
+    def __init__(self, job: JobFile, folder: Path, warnings: Warnings) -> None:
+        self._job = job
+        self._warnings = warnings
+        self._here = current_allocation()
+        self._output = folder / "runs" / f"{self._here.job_id}.{self._here.restarts}"
+        self._number = _note_start(folder, job, self._here)
+
+    def run(self, points: Sequence[JobPoint]) -> int:
+        """Run the points that have no result; the code to exit with, 0 when all are done."""
+        if self._number > self._job.max_runs:
+            reason = f"started {self._number - 1} times without a result"
+            return self._settle(points, _Outcome(exit_code=1, reason=reason), began=time.time())
+        launcher = self._job.launcher
+        if not (isinstance(launcher, CommandLauncher) and runs_per_point(launcher)):
+            return self._run_batch(points, points, self._output)
+        codes: list[int] = []
+        for at, point in enumerate(points):
+            codes.append(self._run_batch([point], points[at:], self._output / point.point_id))
+            if self._warnings.any():
+                break
+        return next((code for code in codes if code), 0)
+
+    def _run_batch(self, points: Sequence[JobPoint], left: Sequence[JobPoint], output: Path) -> int:
+        """Run the launcher once; an interruption concerns all points that are ``left``."""
+        output.mkdir(parents=True, exist_ok=True)
+        began = time.time()
+        try:
+            launch = self._launch(points, output)
+        except InvalidInput as error:
+            return self._settle(points, _Outcome(exit_code=3, reason=str(error)), began=began)
+        killed_before = kills_for_memory()
+        end = run_launch(launch, self._warnings)
+        if end.exit_code and self._here.in_slurm and not self._warnings.any():
+            time.sleep(_SIGNAL_SECONDS)  # a step may die of what this process is about to be told
+        if end.interrupted or (end.exit_code and self._warnings.any()):
+            measured = [point for point in points if self._is_measured(point, output)]
+            self._settle(measured, _Outcome(exit_code=0), began=began, launch=launch)
+            rest = [point for point in left if point not in measured]
+            return self._interrupted(rest, launch, began) if rest else 0
+        if end.exit_code and kills_for_memory() > killed_before:
+            outcome = replace(_failure(end), reason=OUT_OF_MEMORY)
+        else:
+            outcome = _Outcome(exit_code=0) if end.exit_code == 0 else _failure(end)
+        return self._settle(points, outcome, began=began, launch=launch)
+
+    def _is_measured(self, point: JobPoint, output: Path) -> bool:
+        """Whether an interrupted launcher had finished a point."""
+        return isinstance(self._job.launcher, SrtctlLauncher) and has_result(output, point)
+
+    def _launch(self, points: Sequence[JobPoint], output: Path) -> Launch:
+        launcher = self._job.launcher
+        if isinstance(launcher, SrtctlLauncher):
+            return srtctl_launch(launcher, self._job, points, self._here, output)
+        return command_launch(launcher, self._job, points, self._here, output)
+
+    def _interrupted(self, points: Sequence[JobPoint], launch: Launch, began: float) -> int:
+        """After Slurm's signal: a time limit is a failure, a preemption goes back to the queue."""
+        if self._is_preempted():
+            if self._number < self._job.max_runs:
+                if requeue(self._here):
+                    time.sleep(_REQUEUE_SECONDS)
+                return _TERMINATED
+            reason = f"preempted in each of {self._number} runs"
+            outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
+            return self._settle(points, outcome, began=began, launch=launch)
+        if self._warnings.warned:
+            reason = f"{TIME_LIMIT} of {self._job.time_minutes} minutes"
+            outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
+            return self._settle(points, outcome, began=began, launch=launch)
+        return _TERMINATED
+
+    def _is_preempted(self) -> bool:
+        known = is_preempted(self._here)
+        if known is not None or not self._warnings.warned:
+            return bool(known)
+        left = self._here.began + 60 * self._job.time_minutes - time.time()
+        return left > 2 * signal_seconds(self._job.time_minutes) + 60
+
+    def _settle(
+        self,
+        points: Sequence[JobPoint],
+        outcome: _Outcome,
+        *,
+        began: float,
+        launch: Launch | None = None,
+    ) -> int:
+        """Write a result for every point; the code to exit with."""
+        output = launch.output if launch else self._output
+        tail = log_tail(launch.log) if launch else ""
+        code = outcome.exit_code
+        for point in points:
+            reason = outcome.reason or self._missing(point, output)
+            code = code or int(bool(reason))
+            result = PointResult(
+                token=self._job.token,
+                point_id=point.point_id,
+                concurrency=point.concurrency,
+                status=FAILED if reason else DONE,
+                reason=reason,
+                exit_code=outcome.exit_code,
+                started=began,
+                ended=time.time(),
+                job_id=self._here.task_id,
+                run=self._number,
+                nodes=self._here.nodes,
+                output=str(output),
+                log_tail=tail if reason else "",
+            )
+            write_result(point, result)
+        return code
+
+    def _missing(self, point: JobPoint, output: Path) -> str:
+        """Why a point failed although the launcher ended well, or nothing."""
+        is_srtctl = isinstance(self._job.launcher, SrtctlLauncher)
+        return missing_result(output, point) if is_srtctl else ""
+
+
+def signal_seconds(time_minutes: int) -> int:
+    """How long before the time limit a job is warned: 2 minutes, a quarter of a short limit."""
+    return min(120, 15 * time_minutes)
+
+
+def _failure(end: LaunchEnd) -> _Outcome:
+    if end.exit_code is None:
+        return _Outcome(exit_code=127, reason=f"the launcher did not start: {end.error}")
+    if end.exit_code < 0:
+        name = signal.Signals(-end.exit_code).name
+        return _Outcome(exit_code=128 - end.exit_code, reason=f"the launcher was killed by {name}")
+    return _Outcome(exit_code=end.exit_code, reason=f"the launcher ended with {end.exit_code}")
+
+
+def _note_start(folder: Path, job: JobFile, here: Allocation) -> int:
+    """Append this start to ``starts.jsonl``; how many starts this submission now has."""
+    line = {
+        "token": job.token,
+        "job_id": here.task_id,
+        "restarts": here.restarts,
+        "at": here.began,
+        "nodes": list(here.nodes),
+    }
+    path = folder / STARTS_FILE
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(line) + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return sum(f'"token": {json.dumps(job.token)}' in line for line in lines)
+
+
+if __name__ == "__main__":
+    run_job(sys.argv[1])

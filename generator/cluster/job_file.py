@@ -1,0 +1,215 @@
+"""``job.json`` and ``result.json``: what a job is told, and what it says of each point.
+
+Both are JSON, written atomically; neither is ever unpickled. Paths in them are absolute.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from generator.errors import InvalidInput, Problem
+from generator.files import read_text, write_text_atomically
+
+JOB_FILE = "job.json"
+RESULT_FILE = "result.json"
+CLAIM_FILE = "token"
+ATTEMPTS = "attempts"
+DONE = "done"
+FAILED = "failed"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLauncher:
+    """Runs any command.
+
+    ``argv`` is an argument list, each item with placeholders in braces: ``{recipe}``, ``{output}``,
+    ``{job_id}``, ``{nodes}``, ``{concurrencies}`` (joined by x). With ``{concurrency}`` the command
+    is run once a point instead of once a job.
+    """
+
+    argv: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SrtctlLauncher:
+    """Runs srt-slurm's orchestrator as its own job script does.
+
+    ``checkout`` is the srt-slurm folder, ``python`` the interpreter that has its dependencies,
+    ``config`` the site's srtslurm.yaml.
+    """
+
+    checkout: Path
+    python: Path
+    config: Path | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+Launcher = CommandLauncher | SrtctlLauncher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPoint:
+    """One point of a job: ``folder`` is where its result.json belongs, whichever job runs it.
+
+    ``concurrency`` is None for a recipe that sweeps no load.
+    """
+
+    point_id: str
+    concurrency: int | None
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFile:
+    """All that a job needs; ``max_runs`` bounds how often it may be started by requeues."""
+
+    token: str
+    recipe: Path
+    points: tuple[JobPoint, ...]
+    launcher: Launcher
+    time_minutes: int
+    max_runs: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointResult:
+    """What became of one point; ``status`` is ``done`` or ``failed``, ``reason`` says why.
+
+    ``started`` and ``ended`` are seconds since the epoch. ``run`` counts the starts of the job
+    that ran it, from 1. ``output`` is the folder with what the launcher wrote, ``log_tail`` the
+    end of the launcher's output when the point failed.
+    """
+
+    token: str
+    point_id: str
+    concurrency: int | None
+    status: str
+    reason: str
+    exit_code: int | None
+    started: float
+    ended: float
+    job_id: str
+    run: int
+    nodes: tuple[str, ...]
+    output: str
+    log_tail: str = ""
+
+
+def write_job_file(folder: Path, job: JobFile) -> None:
+    """Claim the job's points for its token, then write ``job.json``; folders are made if needed.
+
+    A job of an earlier token, sent by a client that was killed and unknown ever since, finds its
+    points claimed when it starts and leaves them alone.
+    """
+    for point in job.points:
+        write_text_atomically(point.folder / CLAIM_FILE, f"{job.token}\n")
+    launcher = {"kind": _KINDS[type(job.launcher)], **asdict(job.launcher)}
+    document = {"version": VERSION, **asdict(job), "launcher": launcher}
+    write_text_atomically(folder / JOB_FILE, json.dumps(document, default=str, indent=1) + "\n")
+
+
+def read_job_file(folder: Path) -> JobFile:
+    """The job of a folder; raises InvalidInput when it is missing or not as written."""
+    path = folder / JOB_FILE
+    document = _read(path)
+    try:
+        launcher = dict(document["launcher"])
+        kind = launcher.pop("kind")
+        return JobFile(
+            token=document["token"],
+            recipe=Path(document["recipe"]),
+            points=tuple(
+                JobPoint(
+                    point_id=point["point_id"],
+                    concurrency=point["concurrency"],
+                    folder=Path(point["folder"]),
+                )
+                for point in document["points"]
+            ),
+            launcher=_READERS[kind](launcher),
+            time_minutes=document["time_minutes"],
+            max_runs=document["max_runs"],
+        )
+    except (KeyError, TypeError) as error:
+        raise _broken(path, f"lacks or misspells {error}") from error
+
+
+def is_claimed_by_another(job: JobFile, point: JobPoint) -> bool:
+    """Whether a later submission has taken the point over."""
+    path = point.folder / CLAIM_FILE
+    return path.exists() and read_text(path, str(path)).strip() != job.token
+
+
+def write_result(point: JobPoint, result: PointResult) -> None:
+    """Write a point's ``result.json``; readers see none, or all of it.
+
+    The result of an earlier attempt stays, as ``attempts/<its token>.json``.
+    """
+    earlier = read_result(point.folder)
+    if earlier is not None and earlier.token != result.token:
+        _write(point.folder / ATTEMPTS / f"{earlier.token}.json", earlier)
+    _write(point.folder / RESULT_FILE, result)
+
+
+def _write(path: Path, result: PointResult) -> None:
+    document = {"version": VERSION, **asdict(result)}
+    write_text_atomically(path, json.dumps(document, indent=1) + "\n")
+
+
+def read_result(folder: Path) -> PointResult | None:
+    """The result in a point's folder, None when there is none yet.
+
+    Raises InvalidInput for a file that is not a result: it is never taken for one, nor for none.
+    """
+    path = folder / RESULT_FILE
+    if not path.exists():
+        return None
+    document = _read(path)
+    try:
+        fields = {name: document[name] for name in PointResult.__dataclass_fields__}
+        return PointResult(**{**fields, "nodes": tuple(document["nodes"])})
+    except (KeyError, TypeError) as error:
+        raise _broken(path, f"lacks or misspells {error}") from error
+
+
+def _command(fields: dict[str, Any]) -> Launcher:
+    return CommandLauncher(
+        argv=tuple(fields["argv"]), environment=_environment(fields["environment"])
+    )
+
+
+def _srtctl(fields: dict[str, Any]) -> Launcher:
+    return SrtctlLauncher(
+        checkout=Path(fields["checkout"]),
+        python=Path(fields["python"]),
+        config=Path(fields["config"]) if fields["config"] is not None else None,
+        environment=_environment(fields["environment"]),
+    )
+
+
+def _environment(pairs: list[list[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in pairs)
+
+
+_KINDS: dict[type, str] = {CommandLauncher: "command", SrtctlLauncher: "srtctl"}
+_READERS = {"command": _command, "srtctl": _srtctl}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(read_text(path, str(path)))
+    except json.JSONDecodeError as error:
+        raise _broken(path, "is not JSON") from error
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise _broken(path, f"is not version {VERSION} of its format")
+    return document
+
+
+def _broken(path: Path, message: str) -> InvalidInput:
+    hint = "move it away, then resume the sweep"
+    return InvalidInput(Problem(message=message, hint=hint, source=str(path)))

@@ -1,0 +1,111 @@
+"""The files of an array that runs on this machine: its queue, what happened, what was asked.
+
+``queue.json`` lists the jobs, ``events.jsonl`` their starts and ends as the runner sees them,
+``runner.json`` says which process that is. A client asks by making files: ``released``, and
+``cancel/<index>``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from generator.cluster.processes import start_time
+from generator.files import read_text, write_text_atomically
+
+QUEUE_FILE = "queue.json"
+EVENTS_FILE = "events.jsonl"
+RUNNER_FILE = "runner.json"
+RELEASED_FILE = "released"
+CANCEL_FOLDER = "cancel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The jobs of a local array, how many run at once, and how long each may take."""
+
+    jobs: tuple[Path, ...]
+    max_parallel: int
+    time_minutes: int
+    held: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEvent:
+    """A job began, or it ended: ``exit_code`` is None while it runs, negative for a signal."""
+
+    index: int
+    exit_code: int | None = None
+    cancelled: bool = False
+    time_limit: bool = False
+
+
+def write_queue(folder: Path, queue: Queue) -> None:
+    """Write ``queue.json``."""
+    document = {
+        "jobs": [str(job) for job in queue.jobs],
+        "max_parallel": queue.max_parallel,
+        "time_minutes": queue.time_minutes,
+        "held": queue.held,
+    }
+    write_text_atomically(folder / QUEUE_FILE, json.dumps(document, indent=1) + "\n")
+
+
+def read_queue(folder: Path) -> Queue:
+    """The queue of an array's folder; raises InvalidInput when it is not there."""
+    path = folder / QUEUE_FILE
+    document = json.loads(read_text(path, str(path)))
+    jobs = tuple(Path(job) for job in document.pop("jobs"))
+    return Queue(jobs=jobs, **document)
+
+
+def note_event(folder: Path, event: QueueEvent) -> None:
+    """Append an event; one write, so that no reader sees half of it."""
+    line = json.dumps(
+        {
+            "index": event.index,
+            "exit_code": event.exit_code,
+            "cancelled": event.cancelled,
+            "time_limit": event.time_limit,
+        }
+    )
+    with (folder / EVENTS_FILE).open("a", encoding="utf-8") as stream:
+        stream.write(line + "\n")
+
+
+def read_events(folder: Path) -> dict[int, QueueEvent]:
+    """The last event of every job that has begun."""
+    path = folder / EVENTS_FILE
+    if not path.exists():
+        return {}
+    events = (QueueEvent(**json.loads(line)) for line in read_text(path, str(path)).splitlines())
+    return {event.index: event for event in events}
+
+
+def note_runner(folder: Path) -> None:
+    """Say that this process runs the array."""
+    document = {"pid": os.getpid(), "started": start_time(os.getpid())}
+    write_text_atomically(folder / RUNNER_FILE, json.dumps(document) + "\n")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether the process that runs the array is still there."""
+    path = folder / RUNNER_FILE
+    if not path.exists():
+        return False
+    document: dict[str, Any] = json.loads(read_text(path, str(path)))
+    return bool(start_time(document["pid"]) == document["started"])
+
+
+def ask_to_cancel(folder: Path, index: int) -> None:
+    """Leave the runner a note to end a job, or not to start it."""
+    (folder / CANCEL_FOLDER).mkdir(exist_ok=True)
+    (folder / CANCEL_FOLDER / str(index)).touch()
+
+
+def is_cancelled(folder: Path, index: int) -> bool:
+    """Whether a job is to end."""
+    return (folder / CANCEL_FOLDER / str(index)).exists()

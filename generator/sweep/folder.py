@@ -1,0 +1,190 @@
+"""The sweep folder: where everything of a sweep lies, and who may write there."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from generator.cluster.job_file import JOB_FILE
+from generator.errors import InvalidInput, Problem
+from generator.files import os_problem, read_text, write_text_atomically
+from generator.site import Site, read_site
+from generator.sweep.ledger import Ledger
+from generator.sweep.lock import exclusive
+from generator.sweep.wire import from_json
+
+SETTINGS_FILE = "sweep.json"
+LEDGER_FILE = "ledger.jsonl"
+SITE_FILE = "site.yaml"
+_VERSION = 1
+_FOLDERS = ("recipes", "points", "arrays")
+_FOLDER_MODE = 0o755
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSettings:
+    """How a sweep is submitted; kept, so that it is resumed the same way.
+
+    ``command`` is the template of the ``command`` launcher. ``max_parallel`` is in jobs, 0 for no
+    limit. ``stop_after`` like failures the sweep stops itself, 0 for never.
+    """
+
+    version: int = _VERSION
+    name: str
+    cluster: str = "slurm"
+    launcher: str = "srtctl"
+    command: tuple[str, ...] = ()
+    max_parallel: int = 0
+    canary: bool = True
+    stop_after: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepFolder:
+    """The paths of a sweep; ``root`` is absolute, since jobs on other machines use them too."""
+
+    root: Path
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(path=self.root / LEDGER_FILE)
+
+    def recipe(self, digest: str) -> Path:
+        """The copy of a recipe as it was planned: later edits of its file change nothing."""
+        return self.root / "recipes" / f"{digest}.yaml"
+
+    def point(self, point: str) -> Path:
+        """Where a point's result belongs, whichever job gives it."""
+        return self.root / "points" / point
+
+    def array(self, token: str) -> Path:
+        """Where an array's pickles and logs lie."""
+        return self.root / "arrays" / token
+
+    def job(self, token: str, index: int) -> Path:
+        """Where a job finds what it is to do."""
+        return self.array(token) / "jobs" / f"{index:05}"
+
+    def jobs(self, token: str, count: int) -> tuple[Path, ...]:
+        """The job folders of an array, by index."""
+        return tuple(self.job(token, index) for index in range(count))
+
+    def read_site(self) -> Site | None:
+        """The site the sweep was submitted to, None where none was named."""
+        path = self.root / SITE_FILE
+        return read_site(path) if path.exists() else None
+
+    def write_site(self, text: str) -> None:
+        """Keep the site file: later edits of it change nothing."""
+        write_text_atomically(self.root / SITE_FILE, text)
+
+    def withdraw(self, token: str) -> None:
+        """Take the job files of an array away: whatever of it still starts finds nothing to do.
+
+        An sbatch that outlives its client may deliver the array after everybody looked for it.
+        """
+        for path in sorted(self.array(token).glob(f"jobs/*/{JOB_FILE}")):
+            try:
+                path.rename(path.with_name(f"{JOB_FILE}.withdrawn"))
+            except OSError as error:
+                raise InvalidInput(os_problem(error, str(path))) from error
+
+    def locked(self) -> AbstractContextManager[None]:
+        """The sweep for one client alone; raises InvalidInput while another has it."""
+        return exclusive(self.root / "lock")
+
+    def read_settings(self) -> SweepSettings:
+        """How the sweep was submitted; raises InvalidInput where that is not readable."""
+        path = self.root / SETTINGS_FILE
+        try:
+            settings = from_json(SweepSettings, json.loads(read_text(path, str(path))))
+        except ValueError as error:
+            raise InvalidInput(Problem(message=f"is broken: {error}", source=str(path))) from error
+        if settings.version != _VERSION:
+            message = f"is version {settings.version} of its format, not {_VERSION}"
+            hint = "use the pdrecipe that made the sweep"
+            raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
+        return settings
+
+    def write_settings(self, settings: SweepSettings) -> None:
+        """Keep how the sweep is submitted."""
+        text = json.dumps(asdict(settings), indent=1) + "\n"
+        write_text_atomically(self.root / SETTINGS_FILE, text)
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether a folder is a sweep."""
+    return (path / SETTINGS_FILE).is_file()
+
+
+def create_sweep(path: Path) -> SweepFolder:
+    """The folders of a sweep at ``path``, made where they are not there yet.
+
+    It is a sweep once its settings are written, under its lock. Raises InvalidInput for a folder
+    of other things, or where nothing can be written.
+    """
+    folder = SweepFolder(root=path.resolve())
+    try:
+        folder.root.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+        if not is_sweep(folder.root) and not _is_begun(folder.root):
+            message, hint = "holds other files", "name a new folder, or a sweep"
+            raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
+        for name in _FOLDERS:
+            (folder.root / name).mkdir(exist_ok=True, mode=_FOLDER_MODE)
+    except OSError as error:
+        raise InvalidInput(os_problem(error, str(path))) from error
+    _demand_own(folder.root)
+    return folder
+
+
+def open_sweep(path: Path) -> SweepFolder:
+    """The sweep at ``path``.
+
+    Raises InvalidInput where there is none, or where others could have written what is read.
+    """
+    if not is_sweep(path):
+        hint = "name the folder that pdrecipe submit made"
+        raise InvalidInput(Problem(message="is not a sweep", hint=hint, source=str(path)))
+    folder = SweepFolder(root=path.resolve())
+    _demand_own(folder.root)
+    return folder
+
+
+def _is_begun(root: Path) -> bool:
+    """Whether there is nothing but what a client makes before the settings."""
+    begun = (*_FOLDERS, SITE_FILE, "lock")
+    return all(each.name in begun or each.suffix == ".tmp" for each in root.iterdir())
+
+
+def _demand_own(root: Path) -> None:
+    """Refuse a folder in which another user could plant recipes, results or pickles."""
+    try:
+        problems = [problem for path in _guarded(root) for problem in _permission_problems(path)]
+    except OSError as error:
+        raise InvalidInput(os_problem(error, str(root))) from error
+    if problems:
+        raise InvalidInput(problems)
+
+
+def _guarded(root: Path) -> Iterator[Path]:
+    yield root
+    yield from sorted(root.iterdir())
+
+
+def _permission_problems(path: Path) -> Iterator[Problem]:
+    status = path.lstat()
+    if status.st_uid not in (os.geteuid(), 0):
+        hint = "a sweep belongs to one user; start your own"
+        yield Problem(message="belongs to another user", hint=hint, source=str(path))
+    if stat.S_ISLNK(status.st_mode):
+        hint = "move the sweep as a whole instead"
+        yield Problem(message="is a symbolic link", hint=hint, source=str(path))
+    elif status.st_mode & _OTHERS_WRITE:
+        hint = f"chmod go-w {path.name}"
+        yield Problem(message="others can write here", hint=hint, source=str(path))

@@ -1,0 +1,130 @@
+"""One look at a sweep: the ledger, the cluster, the result files, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from generator.cluster.job_file import PointResult, read_result
+from generator.cluster.protocol import Cluster
+from generator.errors import ClusterFailure, InvalidInput
+from generator.sweep.events import End, Event
+from generator.sweep.folder import SweepFolder
+from generator.sweep.history import Array, History, history
+from generator.sweep.observation import Observation, Unreadable
+from generator.sweep.reconciliation import reconcile
+from generator.sweep.statuses import PointStatus, point_statuses
+
+# Accounting shows the end of an array's job up to 4 s after its result (measured, Slurm 22.05).
+SETTLING_S = 5.0
+
+Pause = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a sweep looks like. ``notices`` are worth telling: a torn line, a silent cluster."""
+
+    history: History
+    observation: Observation
+    statuses: tuple[PointStatus, ...]
+    notices: tuple[str, ...]
+
+
+def look(folder: SweepFolder, cluster: Cluster, pause: Pause) -> Look:
+    """See how the sweep stands and record what is new; the caller holds the sweep's lock.
+
+    Where jobs seem over without a result, a second look is taken after ``SETTLING_S``.
+    """
+    text = folder.ledger.read()
+    known, seen = _recorded(folder, history(text.events), cluster, text.events, frozenset())
+    if seen.unsettled:
+        pause(SETTLING_S)
+        events = folder.ledger.read().events
+        known, seen = _recorded(folder, known, cluster, events, seen.unsettled)
+    return _look(known, seen, text.notice)
+
+
+def glance(folder: SweepFolder, cluster: Cluster, planned: Iterable[Event] = ()) -> Look:
+    """See how the sweep stands, and would with events that are only ``planned``.
+
+    Nothing is recorded: another client may be at work on it.
+    """
+    text = folder.ledger.read()
+    events = [*text.events, *planned]
+    state = history(events)
+    seen = observe(folder, state, cluster)
+    found = reconcile(state, seen)
+    after = history([*events, *found.events])
+    return _look(after, replace(seen, unsettled=found.unsettled), text.notice)
+
+
+def observe(folder: SweepFolder, state: History, cluster: Cluster) -> Observation:
+    """The cluster's answer about every job that may be alive, and then the results.
+
+    In this order: a job that the cluster says is over has written its results before.
+    """
+    job_ids = [
+        array.submitted.job_id
+        for array in state.arrays.values()
+        if array.submitted is not None and _may_matter(array)
+    ]
+    report = cluster.states(job_ids)
+    try:
+        has_accounting = cluster.features().accounting
+    except ClusterFailure:
+        has_accounting = True
+    results = read_results(folder, state.points)
+    return Observation(results=results, report=report, has_accounting=has_accounting)
+
+
+def read_results(folder: SweepFolder, points: Iterable[str]) -> dict[str, PointResult | Unreadable]:
+    """What the points' folders hold; a point without a result is absent."""
+    results: dict[str, PointResult | Unreadable] = {}
+    for point in points:
+        try:
+            result = read_result(folder.point(point))
+        except InvalidInput as error:
+            results[point] = Unreadable(why=str(error))
+            continue
+        if result is not None:
+            results[point] = result
+    return results
+
+
+def _may_matter(array: Array) -> bool:
+    """Whether a job of an array may still be alive: one with a point that is not done."""
+    return any(
+        point not in attempt.ended or attempt.ended[point].state is not End.DONE
+        for attempt in array.attempts
+        for point in attempt.points
+    )
+
+
+def _recorded(
+    folder: SweepFolder,
+    state: History,
+    cluster: Cluster,
+    events: tuple[Event, ...],
+    unsettled: frozenset[str],
+) -> tuple[History, Observation]:
+    """The history with what one look adds to it, and that look with the jobs still to settle."""
+    seen = replace(observe(folder, state, cluster), unsettled=unsettled)
+    found = reconcile(state, seen)
+    folder.ledger.append(found.events)
+    after = history([*events, *found.events]) if found.events else state
+    return after, replace(seen, unsettled=found.unsettled)
+
+
+def _look(state: History, seen: Observation, torn: str) -> Look:
+    notices = [torn] if torn else []
+    if state.foreign:
+        notices.append(f"{state.foreign} lines of a newer pdrecipe in the ledger are passed over")
+    if seen.report is not None:
+        notices += seen.report.problems
+    return Look(
+        history=state,
+        observation=seen,
+        statuses=point_statuses(state, seen),
+        notices=tuple(notices),
+    )

@@ -1,0 +1,81 @@
+"""The plan screen: what would be sent, what it may cost, what is left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from generator.sweep.planning import Plan, PlannedArray
+from generator.sweep.statuses import PointState, PointStatus
+from generator.sweep.time_limit import format_time_limit
+
+Row = tuple[str, ...]
+_MOST_REASONS = 6
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: ``1 job``, ``2 jobs``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def plan_headers() -> Row:
+    """The columns of ``plan_rows``."""
+    return ("array", "jobs", "points", "nodes", "time limit", "segment", "GPU-hours", "starts")
+
+
+def plan_rows(plan: Plan) -> list[Row]:
+    """One row for each array."""
+    return [_row(number, array) for number, array in enumerate(plan.arrays, 1)]
+
+
+def plan_summary(plan: Plan) -> list[str]:
+    """The whole plan in a few sentences."""
+    size = ", ".join(
+        (
+            f"{counted(len(plan.jobs), 'job')} in {counted(len(plan.arrays), 'array')}",
+            counted(plan.points, "point"),
+            f"at most {plan.gpu_hours:,.0f} GPU-hours",
+            f"{counted(plan.most_nodes, 'node')} at once",
+        )
+    )
+    lines = [f"{size}."]
+    if plan.held_jobs:
+        lines.append(
+            f"{counted(plan.held_jobs, 'job')} wait until the first of their configuration has a"
+            " result (--no-canary sends all at once)."
+        )
+    return lines
+
+
+def reasons(plan: Plan) -> list[Row]:
+    """How many points go out for which reason, the most frequent first."""
+    met: Counter[str] = Counter()
+    for job in plan.jobs:
+        met[job.why] += len(job.points)
+    listed: list[Row] = [
+        (counted(count, "point"), why) for why, count in met.most_common(_MOST_REASONS)
+    ]
+    rest = sum(met.values()) - sum(count for _, count in met.most_common(_MOST_REASONS))
+    return [*listed, (counted(rest, "point"), "other reasons")] if rest else listed
+
+
+def left_out(statuses: Iterable[PointStatus], plan: Plan) -> str:
+    """What of the sweep is not sent, by state; empty where everything is."""
+    sent = {point for job in plan.jobs for point in job.points}
+    states = Counter(each.state for each in statuses if each.point not in sent)
+    return ", ".join(f"{states[state]} {state}" for state in PointState if states[state])
+
+
+def _row(number: int, array: PlannedArray) -> Row:
+    parameters = array.parameters
+    limit = f"{array.max_parallel} at once" if array.max_parallel else "at once"
+    return (
+        str(number),
+        str(len(array.jobs)),
+        str(sum(len(job.points) for job in array.jobs)),
+        str(parameters.nodes),
+        format_time_limit(60 * parameters.time_minutes),
+        "-" if parameters.segment is None else str(parameters.segment),
+        f"{sum(job.gpu_hours for job in array.jobs):,.0f}",
+        "held" if array.held else limit,
+    )

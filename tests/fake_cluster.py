@@ -1,0 +1,241 @@
+"""A cluster in memory that outlives the clients that use it, and clients that can be killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from generator.cluster.job_file import (
+    DONE,
+    FAILED,
+    PointResult,
+    read_job_file,
+    read_result,
+    write_result,
+)
+from generator.cluster.protocol import (
+    ArrayRequest,
+    ClusterFeatures,
+    JobState,
+    NodeProblem,
+    Phase,
+    StateReport,
+    SubmittedArray,
+)
+from generator.errors import ClusterFailure, InvalidInput, Problem
+
+
+class Killed(BaseException):
+    """The client is gone: nothing after this moment was done by it."""
+
+
+@dataclass(slots=True)
+class KillSwitch:
+    """Kills the client at its ``at``-th effect, counted from one; 0 lets it live."""
+
+    at: int = 0
+    passed: int = 0
+
+    def point(self) -> None:
+        """A moment at which a client may be killed."""
+        self.passed += 1
+        if self.passed == self.at:
+            raise Killed
+
+
+@dataclass(slots=True)
+class Task:
+    request: ArrayRequest
+    index: int
+    task_id: str
+    phase: Phase = Phase.PENDING
+    exit_code: int | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class FakeCluster:
+    """Slurm's queue and accounting, as far as a sweep looks at them.
+
+    ``adopts``: whether an array whose submission was cut short can still be taken over. ``late``
+    counts how many calls an sbatch that outlived its client takes to deliver its array. ``fails``
+    maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost.
+    """
+
+    name: str = "slurm"
+    kill: KillSwitch = field(default_factory=KillSwitch)
+    adopts: bool = True
+    late: int | None = None
+    deaf: bool = False
+    accounting: bool = True
+    queue_answers: bool = True
+    accounting_answers: bool = True
+    max_array_tasks: int = 1000
+    tasks: dict[str, Task] = field(default_factory=dict)
+    runs: Counter[str] = field(default_factory=Counter)
+    fails: dict[str, str] = field(default_factory=dict)
+    submissions: int = 0
+    _flying: list[tuple[int, ArrayRequest]] = field(default_factory=list)
+    _numbers: int = 0
+
+    # --- what a client calls ----------------------------------------------------------------
+
+    def features(self) -> ClusterFeatures:
+        return ClusterFeatures(
+            version="fake",
+            segment=True,
+            max_array_tasks=self.max_array_tasks,
+            accounting=self.accounting,
+        )
+
+    def script(self, request: ArrayRequest) -> str:
+        return f"#!/bin/bash\n#SBATCH --job-name={request.job_name}\n"
+
+    def submit(self, request: ArrayRequest) -> SubmittedArray:
+        self._call()
+        if self.late is not None:
+            try:
+                self.kill.point()
+            except Killed:
+                self._flying.append((self.late, request))
+                raise
+        self.kill.point()
+        submitted = self._deliver(request)
+        self.kill.point()
+        return submitted
+
+    def find(self, job_name: str) -> str | None:
+        self._call()
+        self.kill.point()
+        live = [each for each in self._named(job_name) if each.phase.is_live]
+        return _job_id(live[0].task_id) if live else None
+
+    def adopt(self, request: ArrayRequest, job_id: str) -> SubmittedArray:
+        self._call()
+        self.kill.point()
+        if not self.adopts:
+            raise ClusterFailure(Problem(message="its pickles are lost"))
+        ids = tuple(each.task_id for each in self._named(request.job_name))
+        return SubmittedArray(token=request.token, job_id=job_id, task_ids=ids)
+
+    def states(self, job_ids: Sequence[str]) -> StateReport:
+        self._call()
+        self.kill.point()
+        wanted = [each for each in self.tasks.values() if _job_id(each.task_id) in job_ids]
+        shown = [
+            each
+            for each in wanted
+            if (self.queue_answers if each.phase.is_live else self.accounting_answers)
+        ]
+        return StateReport(
+            states={each.task_id: _state(each) for each in shown},
+            queue_answered=self.queue_answers,
+            accounting_answered=self.accounting_answers and self.accounting,
+            problems=() if self.queue_answers else ("squeue: no answer",),
+        )
+
+    def cancel(self, task_ids: Sequence[str]) -> None:
+        self._call()
+        self.kill.point()
+        for task in () if self.deaf else self.tasks.values():
+            if {task.task_id, _job_id(task.task_id)} & set(task_ids) and task.phase.is_live:
+                task.phase = Phase.CANCELLED
+        self.kill.point()
+
+    def release(self, task_ids: Sequence[str]) -> None:
+        self._call()
+        self.kill.point()
+        for task_id in () if self.deaf else task_ids:
+            if self.tasks[task_id].phase is Phase.HELD:
+                self.tasks[task_id].phase = Phase.PENDING
+        self.kill.point()
+
+    def node_problems(self) -> tuple[NodeProblem, ...]:
+        return ()
+
+    # --- what happens there -----------------------------------------------------------------
+
+    def run(self, most: int | None = None) -> None:
+        """Run waiting jobs to their end, as the job function would."""
+        self._call(all_of_it=True)
+        waiting = [each for each in self.tasks.values() if each.phase is Phase.PENDING]
+        for task in waiting[:most]:
+            self._run(task)
+
+    def live(self) -> list[Task]:
+        return [each for each in self.tasks.values() if each.phase.is_live]
+
+    def _run(self, task: Task) -> None:
+        try:
+            job = read_job_file(task.request.jobs[task.index])
+        except InvalidInput:
+            task.phase, task.exit_code = Phase.FAILED, 1
+            return
+        task.phase, task.exit_code = Phase.COMPLETED, 0
+        for point in job.points:
+            earlier = read_result(point.folder)
+            if earlier is not None and (earlier.status == DONE or earlier.token == job.token):
+                continue
+            self.runs[point.point_id] += 1
+            reason = self.fails.get(point.point_id, "")
+            if reason == "no result":
+                continue
+            result = PointResult(
+                token=job.token,
+                point_id=point.point_id,
+                concurrency=point.concurrency,
+                status=FAILED if reason else DONE,
+                reason=reason,
+                exit_code=3 if reason else 0,
+                started=0.0,
+                ended=1.0,
+                job_id=task.task_id,
+                run=1,
+                nodes=("n1",),
+                output="",
+            )
+            write_result(point, result)
+            if reason:
+                task.phase, task.exit_code = Phase.FAILED, 3
+
+    def _call(self, *, all_of_it: bool = False) -> None:
+        """Time goes on with every call: what was under way arrives."""
+        flying, self._flying = self._flying, []
+        for left, request in flying:
+            if left <= 0 or all_of_it:
+                self._deliver(request)
+            else:
+                self._flying.append((left - 1, request))
+
+    def _deliver(self, request: ArrayRequest) -> SubmittedArray:
+        self._numbers += 1
+        self.submissions += 1
+        count = len(request.jobs)
+        ids = [f"{self._numbers}_{index}" for index in range(count)]
+        ids = ids if count > 1 else [str(self._numbers)]
+        for index, task_id in enumerate(ids):
+            phase = Phase.HELD if request.held else Phase.PENDING
+            task = Task(request=request, index=index, task_id=task_id, phase=phase)
+            self.tasks[task_id] = task
+        return SubmittedArray(token=request.token, job_id=str(self._numbers), task_ids=tuple(ids))
+
+    def _named(self, job_name: str) -> list[Task]:
+        return [each for each in self.tasks.values() if each.request.job_name == job_name]
+
+
+def _job_id(task_id: str) -> str:
+    return task_id.partition("_")[0]
+
+
+def _state(task: Task) -> JobState:
+    return JobState(
+        task_id=task.task_id,
+        phase=task.phase,
+        state=task.phase.name,
+        reason=task.reason,
+        exit_code=None if task.phase.is_live else task.exit_code,
+        nodes=("n1",) if task.phase is Phase.RUNNING else (),
+        job_name=task.request.job_name,
+        asked="squeue" if task.phase.is_live else "sacct",
+    )

@@ -1,0 +1,110 @@
+"""Arrays on this machine: the same requests, states and files as on Slurm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from generator.cluster.local import DebugCluster, LocalCluster
+from generator.cluster.protocol import Cluster, Phase, SubmittedArray
+from generator.cluster.registry import CLUSTERS, connect
+from tests.cluster_jobs import all_over, an_array, eventually, python, result, written_job
+
+FAILS_AT_C = python("import sys; sys.exit(4 if sys.argv[1].endswith('c.yaml') else 0)", "{recipe}")
+SLEEPS = python("import time; time.sleep(60)")
+
+
+def phases(cluster: Cluster, array: SubmittedArray) -> list[Phase | None]:
+    states = cluster.states([array.job_id]).states
+    return [states[task].phase if task in states else None for task in array.task_ids]
+
+
+@pytest.mark.parametrize("name", ["local", "debug"])
+def test_an_array_runs_to_its_end(tmp_path: Path, name: str) -> None:
+    cluster = connect(name, tmp_path / "arrays")
+    jobs = [written_job(tmp_path, each, FAILS_AT_C) for each in "abcd"]
+    array = cluster.submit(an_array(tmp_path, jobs, max_parallel=2))
+    assert array.task_ids == tuple(f"local-t1_{index}" for index in range(4))
+    assert eventually(lambda: all_over(cluster, array.job_id), 30)
+    done = Phase.COMPLETED
+    assert phases(cluster, array) == [done, done, Phase.FAILED, done]
+    state = cluster.states([array.job_id]).states["local-t1_2"]
+    assert (state.exit_code, state.nodes) == (4, ("localhost",))
+    found = [result(tmp_path, each) for each in "abcd"]
+    assert [each and each.status for each in found] == ["done", "done", "failed", "done"]
+    assert [each and each.job_id for each in found] == list(array.task_ids)
+
+
+def test_a_held_array_waits_and_max_parallel_holds(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "arrays")
+    jobs = [written_job(tmp_path, each, python("import time; time.sleep(.3)")) for each in "abc"]
+    request = an_array(tmp_path, jobs, max_parallel=1, held=True)
+    array = cluster.submit(request)
+    assert phases(cluster, array) == [Phase.HELD] * 3
+    assert cluster.find(request.job_name) == array.job_id
+    cluster.release([array.job_id])
+    most = 0
+    while not all_over(cluster, array.job_id):
+        most = max(most, phases(cluster, array).count(Phase.RUNNING))
+        time.sleep(0.02)
+    assert most == 1
+    assert phases(cluster, array) == [Phase.COMPLETED] * 3
+
+
+def test_one_job_is_cancelled_and_then_the_array(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "arrays")
+    jobs = [written_job(tmp_path, each, SLEEPS) for each in "abc"]
+    array = cluster.submit(an_array(tmp_path, jobs, max_parallel=2))
+    assert eventually(lambda: phases(cluster, array)[1] is Phase.RUNNING, 20)
+    cluster.cancel([array.task_ids[1]])
+    wanted = [Phase.RUNNING, Phase.CANCELLED, Phase.RUNNING]
+    assert eventually(lambda: phases(cluster, array) == wanted, 20)
+    cluster.cancel([array.job_id])
+    assert eventually(lambda: phases(cluster, array) == [Phase.CANCELLED] * 3, 20)
+    assert [result(tmp_path, each) for each in "abc"] == [None] * 3
+
+
+def test_a_held_array_can_be_cancelled(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "arrays")
+    array = cluster.submit(an_array(tmp_path, [written_job(tmp_path, "a", SLEEPS)], held=True))
+    cluster.cancel([array.job_id])
+    assert eventually(lambda: phases(cluster, array) == [Phase.CANCELLED], 20)
+
+
+def test_another_client_finds_the_array_and_a_dead_runner_is_seen(tmp_path: Path) -> None:
+    first, second = LocalCluster(tmp_path / "arrays"), LocalCluster(tmp_path / "arrays")
+    request = an_array(tmp_path, [written_job(tmp_path, each, SLEEPS) for each in "ab"])
+    array = first.submit(request)
+    assert second.find(request.job_name) == array.job_id
+    assert second.adopt(request, array.job_id) == array
+    assert eventually(lambda: phases(second, array)[0] is Phase.RUNNING, 20)
+    runner = json.loads((request.folder / "runner.json").read_text())["pid"]
+    cluster_job = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(runner)], capture_output=True, text=True, check=True
+    )
+    second.cancel([array.task_ids[0]])
+    assert eventually(lambda: phases(second, array)[0] is Phase.CANCELLED, 20)
+    assert cluster_job.stdout.split()
+    subprocess.run(["kill", "-KILL", str(runner)], check=True)
+    assert eventually(lambda: second.find(request.job_name) is None, 10)
+    assert phases(second, array) == [Phase.CANCELLED, None]
+
+
+def test_debug_finds_nothing_alive_and_scripts_are_shown(tmp_path: Path) -> None:
+    cluster = DebugCluster(tmp_path / "arrays")
+    request = an_array(tmp_path, [written_job(tmp_path, "a", python("pass"))])
+    line = [sys.executable, "-m", "generator.cluster.job", str(tmp_path / "jobs" / "t1" / "a")]
+    assert [json.loads(each) for each in cluster.script(request).splitlines()] == [line]
+    array = cluster.submit(request)
+    assert cluster.find(request.job_name) is None
+    assert phases(cluster, array) == [Phase.COMPLETED]
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_every_cluster_keeps_the_protocol(tmp_path: Path, name: str) -> None:
+    assert connect(name, tmp_path).name == name

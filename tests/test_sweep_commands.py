@@ -1,0 +1,330 @@
+"""submit, status, resume, cancel, retry and logs, on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from tests.small_specs import run
+from tests.swept_recipes import V2, edited
+
+FAST = ["--cluster", "debug", "--yes", "--no-canary"]
+WORK = 'sh -c "echo ran {concurrencies}; test {concurrencies} != 13"'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with three recipes, one of which fails under WORK."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("generator.sweep.looking.SETTLING_S", 0.0)
+    made = tmp_path / "recipes"
+    made.mkdir()
+    for name, loads in (("a", "1x2"), ("b", "13"), ("c", "4")):
+        text = edited(V2, ("tiny-1p1d", f"tiny-{name}"), ("64x128", f"'{loads}'"))
+        (made / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def answer(*arguments: str, code: int = 0) -> list[str]:
+    result = run(*arguments)
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result.stdout.splitlines()
+
+
+def refusal(result: Result, code: int) -> list[str]:
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    return result.stderr.splitlines()
+
+
+def document(*sweep: str, code: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads("\n".join(answer("status", "--json", *sweep, code=code)))
+    return found
+
+
+def states() -> dict[str, str]:
+    """State by recipe and load."""
+    result = run("status", "--json")
+    points = json.loads(result.stdout)["points"]
+    return {f"{each['recipe'][5:]}{each['concurrency']}": each["state"] for each in points}
+
+
+def files() -> set[str]:
+    return {str(path) for path in Path().rglob("*")}
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return condition()
+
+
+# --- submit -----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_plan_of_a_sweep() -> None:
+    before = files()
+    lines = answer("submit", "recipes", "--cluster", "debug", "--command", WORK, "--dry-run")
+    assert lines[2:7] == [
+        "|     1 |    1 |      2 |     4 | 1:00:00    |       4 |        16 | at once |",
+        "|     2 |    2 |      2 |     4 | 1:00:00    |       4 |        32 | held    |",
+        "3 jobs in 2 arrays, 4 points, at most 48 GPU-hours, 12 nodes at once.",
+        (
+            "2 jobs wait until the first of their configuration has a result"
+            " (--no-canary sends all at once)."
+        ),
+        "  4 points: never submitted",
+    ]
+    assert files() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_sweep_is_submitted_followed_and_resumed() -> None:
+    lines = answer("submit", "recipes", *FAST, "--command", WORK)
+    assert lines[-1] == (
+        "Sent 3 jobs in 1 arrays; pdrecipe status --sweep sweeps/tiny follows them."
+    )
+    assert states() == {"a1": "done", "a2": "done", "b13": "failed", "c4": "done"}
+    found = document(code=10)
+    assert (found["sweep"], found["complete"], found["counts"]["failed"]) == ("tiny", False, 1)
+    (failed,) = [each for each in found["points"] if each["state"] == "failed"]
+    assert failed["why"].endswith("ended with 1")
+    assert "ran 13" in failed["log_tail"]
+
+    assert answer("submit", "recipes", "--yes") == [
+        "Left out: 3 done, 1 failed.",
+        "Nothing to send.",
+    ]
+    lines = answer("resume", "--dry-run")
+    assert lines[-3].startswith("# tiny.")
+    lines = answer("resume", "--yes")
+    assert "Left out: 3 done." in lines
+    assert document(code=10)["points"][2]["attempts"] == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_all_done_is_exit_code_0() -> None:
+    answer("submit", "recipes/a.yaml", "recipes/c.yaml", *FAST, "--command", "true")
+    assert answer("status") == ["3 points: 3 done."]
+    assert len(answer("status", "--all")) == 6
+    assert document()["complete"] is True
+    assert answer("resume", "--yes") == ["Left out: 3 done.", "Nothing to send."]
+
+
+@pytest.mark.usefixtures("folder")
+def test_canary_in_this_process() -> None:
+    answer("submit", "recipes", "--cluster", "debug", "--yes", "--command", WORK)
+    assert set(states().values()) == {"done", "failed"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_reworded_recipe_resubmits_nothing() -> None:
+    answer("submit", "recipes/a.yaml", *FAST, "--command", "true")
+    path = Path("recipes/a.yaml")
+    path.write_text("# by another version\n" + path.read_text("utf-8"), encoding="utf-8")
+    assert answer("submit", "recipes/a.yaml", "--yes", "--sweep", "sweeps/tiny-a") == [
+        "Left out: 2 done.",
+        "Nothing to send.",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_more_loads_of_a_recipe_run_alone() -> None:
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true", "--sweep", "s")
+    path = Path("recipes/c.yaml")
+    path.write_text(edited(path.read_text("utf-8"), ("'4'", "4x8x16")), encoding="utf-8")
+    lines = answer("submit", "recipes/c.yaml", "--yes", "--sweep", "s")
+    assert lines[-1].startswith("Sent 1 jobs in 1 arrays")
+    assert answer("status", "s") == ["3 points: 3 done."]
+    tokens = [each["token"] for each in document("s")["points"]]
+    assert tokens[0] != tokens[1] == tokens[2]
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_a_yes_nothing_happens() -> None:
+    before = files()
+    result = run("submit", "recipes", "--cluster", "debug", "--command", WORK)
+    assert result.exit_code == 10
+    assert "error: not confirmed, nothing was done" in result.stderr
+    assert files() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_plan_over_budget_is_refused() -> None:
+    before = files()
+    result = run("submit", "recipes", *FAST, "--command", WORK, "--max-gpu-hours", "47")
+    assert result.exit_code == 10
+    assert result.stderr.splitlines() == [
+        (
+            "error: the plan may cost 48 GPU-hours, more than --max-gpu-hours 47"
+            " (nothing was sent; name fewer recipes, or allow more)"
+        )
+    ]
+    assert files() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_every_problem_of_every_recipe_is_told() -> None:
+    for name, edit in (("a", ("roles:", "rolls:")), ("c", ("'1:00:00'", "soon"))):
+        path = Path(f"recipes/{name}.yaml")
+        path.write_text(edited(path.read_text("utf-8"), edit), encoding="utf-8")
+    lines = refusal(run("submit", "recipes", "nowhere.yaml", *FAST, "--command", WORK), 3)
+    assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
+        "recipes/a.yaml:8",
+        "recipes/c.yaml:3",
+        "nowhere.yaml",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["submit"], 2, "Missing argument 'SWEEP|RECIPE...'"),
+        (["submit", "recipes", "--launcher", "command"], 2, "go together"),
+        (["submit", "recipes", "--command", "'"], 2, "cannot be split: No closing quotation"),
+        (["submit", "recipes", "--command", "x {foo}"], 3, "has no placeholder {foo}"),
+        (["submit", "recipes", "--cluster", "debug"], 3, "needs to know where srt-slurm lies"),
+        (["submit", ".", "--command", "x"], 3, "holds no recipes (name recipes)"),
+        (["submit", "recipes", "--sweep", "recipes", "--cluster", "debug", "--command", "x",
+          "--yes"], 3, "holds other files"),
+        (["submit", "recipes", "--name", "a b", "--command", "x"], 3, "cannot begin the names"),
+        (["status"], 3, "no sweep here (name its folder with --sweep: none under sweeps/)"),
+        (["status", "recipes"], 3, "no sweep here"),
+        (["resume", "--sweep", "recipes"], 3, "recipes: is not a sweep"),
+        (["logs"], 2, "Missing argument 'POINT'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_refusal(arguments: list[str], code: int, message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert message in result.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_several_sweeps_must_be_told_apart() -> None:
+    for name in ("a", "c"):
+        answer("submit", f"recipes/{name}.yaml", *FAST, "--command", "true")
+    (line,) = refusal(run("status"), 3)
+    assert line == (
+        "error: which sweep? (name its folder with --sweep: sweeps/tiny-a, sweeps/tiny-c)"
+    )
+    assert answer("status", "sweeps/tiny-a") == ["2 points: 2 done."]
+    os.chdir("sweeps/tiny-c")
+    assert answer("status") == ["1 point: 1 done."]
+
+
+# --- retry and logs ---------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_retry_of_failures_keeps_both_attempts() -> None:
+    answer("submit", "recipes", *FAST, "--command", WORK)
+    assert states()["b13"] == "failed"
+    answer("retry", "--failed", "--yes")
+    assert states()["b13"] == "failed"
+    lines = answer("submit", "sweeps/tiny", "--command", "true", "--yes")
+    assert lines[-1] == "What is sent from now on is sent as you say."
+    answer("retry", "tiny-b", "--yes")
+    assert set(states().values()) == {"done"}
+    (point,) = Path("sweeps/tiny/points").glob("*-c13")
+    assert len(list(point.glob("attempts/*.json"))) == 2
+    assert refusal(run("retry"), 2)[-1] == "Error: name points, or give --failed"
+    assert answer("retry", "tiny-b", "--yes") == ["Left out: 4 done.", "Nothing to send."]
+
+
+@pytest.mark.usefixtures("folder")
+def test_logs_of_a_point() -> None:
+    answer("submit", "recipes", *FAST, "--command", WORK)
+    result = run("logs", "tiny-b")
+    assert (result.exit_code, result.stdout) == (0, "ran 13\n")
+    assert result.stderr.startswith("==> ")
+    assert refusal(run("logs", "tiny-a"), 3) == [
+        "error: name one point, not 2 (pdrecipe status names them)"
+    ]
+    assert refusal(run("logs", "tiny-b", "--attempt", "2"), 3)[0].startswith("error: ")
+    assert refusal(run("logs", "tiny-x"), 3) == [
+        "error: no point 'tiny-x' in this sweep (did you mean 'tiny-c'?)"
+    ]
+
+
+# --- jobs that are on their way ---------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_watch_cancel_and_follow_on_this_machine() -> None:
+    slow = 'sh -c "echo began {concurrency}; sleep 60"'
+    quick = ["--cluster", "local", "--yes", "--no-canary"]
+    answer("submit", "recipes/a.yaml", "recipes/c.yaml", *quick, "--command", slow, "--sweep", "s")
+    assert eventually(lambda: "running" in status_of("s").values())
+    assert run("status", "s").exit_code == 10
+    lines = answer("cancel", "s", "tiny-a", "--yes")
+    assert lines[-1] == "Cancelled 1 job with 2 points."
+    answer("cancel", "s", "--yes")
+    assert answer("cancel", "s", "--yes") == ["Nothing to cancel."]
+    result = run("status", "s", "--watch", "--every", "1")
+    assert result.stderr.splitlines()[-1] == "3 points: 3 cancelled"
+    assert answer("resume", "s", "--yes") == ["Left out: 3 cancelled.", "Nothing to send."]
+    answer("submit", "s", "--command", "true", "--yes")
+    answer("retry", "s", "tiny-a", "tiny-c", "--yes")
+    assert run("status", "s", "--watch", "--every", "1").exit_code == 0
+
+
+def status_of(sweep: str) -> dict[str, str]:
+    points = json.loads(run("status", sweep, "--json").stdout)["points"]
+    return {each["point"]: each["state"] for each in points}
+
+
+# --- a folder that cannot be written ----------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_second_client_is_refused_and_may_look() -> None:
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true", "--sweep", "s")
+    from generator.sweep.folder import open_sweep  # noqa: PLC0415
+
+    with open_sweep(Path("s")).locked():
+        (line,) = refusal(run("resume", "s", "--yes"), 3)
+        assert "is working on this sweep" in line
+        result = run("status", "s")
+        assert (result.exit_code, result.stdout) == (0, "1 point: 1 done.\n")
+        assert "is working on this sweep" in result.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true", "--sweep", "s")
+    before = Path("s/ledger.jsonl").read_bytes()
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    result = run("submit", "recipes/a.yaml", "s", "--yes")
+    assert result.exit_code == 3
+    assert "no space left on the device (free some space; nothing was changed)" in result.stderr
+    result = run("status", "s")
+    assert (result.exit_code, result.stdout) == (0, "1 point: 1 done.\n")
+    assert Path("s/ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_torn_ledger_is_named() -> None:
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true", "--sweep", "s")
+    with Path("s/ledger.jsonl").open("ab") as stream:
+        stream.write(b'{"version":1,"at":"20')
+    result = run("status", "s")
+    assert result.stdout == "1 point: 1 done.\n"
+    assert "the last line is torn and ignored" in result.stderr

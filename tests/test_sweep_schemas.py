@@ -1,0 +1,98 @@
+"""The schemas of ledgers and status documents, against what is written and against nonsense."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from jsonschema import Draft202012Validator
+
+from generator.sweep.events import End, Event, Record, record_line
+from generator.sweep.looking import glance
+from generator.sweep.status_document import status_document
+from generator.validation import schema
+from tests.fake_cluster import FakeCluster
+from tests.property.test_ledger_properties import EVENTS
+from tests.small_sweeps import recipes, resume, submit, sweep_folder
+
+LEDGER = Draft202012Validator(schema("ledger"))
+STATUS = Draft202012Validator(schema("status"))
+
+
+def errors(validator: Any, document: Any) -> list[str]:
+    return [error.json_path for error in validator.iter_errors(document)]
+
+
+def described(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(part, dict):
+        return
+    for name, each in part.get("properties", {}).items():
+        yield f"{place}.{name}", each
+        yield from described(each, f"{place}.{name}")
+    for name, each in part.get("$defs", {}).items():
+        yield from described(each, name)
+
+
+ALL = [
+    pytest.param(name, each, id=place)
+    for name in ("ledger", "status")
+    for place, each in described(schema(name), name)
+]
+
+
+@pytest.mark.parametrize(("name", "part"), ALL)
+def test_property_is_described_and_its_examples_are_valid(name: str, part: dict[str, Any]) -> None:
+    assert part["description"].endswith(".")
+    assert part["examples"]
+    alone = Draft202012Validator({**part, "$defs": schema(name)["$defs"]})
+    assert [each for each in part["examples"] if not alone.is_valid(each)] == []
+
+
+@pytest.mark.parametrize("name", ["ledger", "status"])
+def test_schema_is_a_schema(name: str) -> None:
+    Draft202012Validator.check_schema(schema(name))
+
+
+def test_a_sweep_writes_what_the_schemas_say(tmp_path: Path) -> None:
+    folder, cluster = sweep_folder(tmp_path, canary=True), FakeCluster()
+    swept = recipes(4)
+    cluster.fails[swept[2].points[0].id] = "the launcher ended with 3"
+    submit(folder, cluster, swept)
+    for _ in range(3):
+        cluster.run()
+        resume(folder, cluster)
+    lines = [json.loads(line) for line in folder.ledger.path.read_bytes().splitlines()]
+    assert {line["event"] for line in lines} >= {
+        "planned", "intended", "submitted", "released", "done", "failed"
+    }  # fmt: skip
+    assert [each for line in lines for each in errors(LEDGER, line)] == []
+    document = status_document(folder, folder.read_settings(), glance(folder, cluster), ())
+    assert errors(STATUS, json.loads(json.dumps(document))) == []
+
+
+@given(EVENTS)
+def test_every_kind_of_event_is_in_the_schema(event: Event) -> None:
+    """Tokens and points of these are nonsense, so only other places count."""
+    line = json.loads(record_line(Record(at="", event=event)))
+    line |= {"token": "0a"} if "token" in line else {}
+    line |= {"point": "0123456789abcdef-c1"} if "point" in line else {}
+    assert errors(LEDGER, line) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {},
+        {"version": 1, "at": "x", "event": "running", "token": "0a"},
+        {"version": 1, "at": "x", "event": "running", "token": "0a", "index": "0"},
+        {"version": 1, "at": "x", "event": End.DONE.value, "token": "0a", "index": 0},
+        {"version": 1, "at": "x", "event": "submitted", "token": "../x", "job_id": "1"},
+    ],
+    ids=str,
+)
+def test_nonsense_is_no_line(line: dict[str, Any]) -> None:
+    assert errors(LEDGER, line)
