@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from generator.cluster.job_file import (
     DONE,
     FAILED,
+    JobPoint,
     PointResult,
     read_job_file,
     read_result,
@@ -52,6 +53,7 @@ class Task:
     phase: Phase = Phase.PENDING
     exit_code: int | None = None
     reason: str = ""
+    todo: list[JobPoint] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -59,7 +61,8 @@ class FakeCluster:
     """Slurm's queue and accounting, as far as a sweep looks at them.
 
     ``adopts``: whether an array whose submission was cut short can still be taken over. ``late``
-    counts how many calls an sbatch that outlived its client takes to deliver its array. ``fails``
+    counts how many calls an sbatch that outlived its client takes to deliver its array. ``runs``
+    counts ends of points, ``collisions`` names points that two jobs ran at once. ``fails``
     maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost.
     """
 
@@ -75,6 +78,7 @@ class FakeCluster:
     tasks: dict[str, Task] = field(default_factory=dict)
     runs: Counter[str] = field(default_factory=Counter)
     fails: dict[str, str] = field(default_factory=dict)
+    collisions: list[str] = field(default_factory=list)
     submissions: int = 0
     _flying: list[tuple[int, ArrayRequest]] = field(default_factory=list)
     _numbers: int = 0
@@ -157,32 +161,52 @@ class FakeCluster:
     # --- what happens there -----------------------------------------------------------------
 
     def run(self, most: int | None = None) -> None:
-        """Run waiting jobs to their end, as the job function would."""
+        """Run waiting jobs to their end."""
         self._call(all_of_it=True)
+        self.start(most)
+        self.finish()
+
+    def start(self, most: int | None = None) -> None:
+        """Let waiting jobs begin, all at once, as the job function does."""
+        self._call()
         waiting = [each for each in self.tasks.values() if each.phase is Phase.PENDING]
         for task in waiting[:most]:
-            self._run(task)
+            self._start(task)
+
+    def finish(self) -> None:
+        """Let what runs come to its end."""
+        for task in [each for each in self.tasks.values() if each.phase is Phase.RUNNING]:
+            self._finish(task)
 
     def live(self) -> list[Task]:
         return [each for each in self.tasks.values() if each.phase.is_live]
 
-    def _run(self, task: Task) -> None:
+    def _start(self, task: Task) -> None:
         try:
             job = read_job_file(task.request.jobs[task.index])
         except InvalidInput:
             task.phase, task.exit_code = Phase.FAILED, 1
             return
-        task.phase, task.exit_code = Phase.COMPLETED, 0
-        for point in job.points:
-            earlier = read_result(point.folder)
-            if earlier is not None and (earlier.status == DONE or earlier.token == job.token):
-                continue
+        task.todo = [point for point in job.points if not _has_result(point, job.token)]
+        task.phase, task.exit_code = Phase.RUNNING if task.todo else Phase.COMPLETED, 0
+        running = [each for each in self.tasks.values() if each.phase is Phase.RUNNING]
+        self.collisions += [
+            point.point_id
+            for other in running
+            if other is not task
+            for point in task.todo
+            if point.point_id in {each.point_id for each in other.todo}
+        ]
+
+    def _finish(self, task: Task) -> None:
+        task.phase = Phase.COMPLETED
+        for point in task.todo:
             self.runs[point.point_id] += 1
             reason = self.fails.get(point.point_id, "")
             if reason == "no result":
                 continue
             result = PointResult(
-                token=job.token,
+                token=task.request.token,
                 point_id=point.point_id,
                 concurrency=point.concurrency,
                 status=FAILED if reason else DONE,
@@ -222,6 +246,12 @@ class FakeCluster:
 
     def _named(self, job_name: str) -> list[Task]:
         return [each for each in self.tasks.values() if each.request.job_name == job_name]
+
+
+def _has_result(point: JobPoint, token: str) -> bool:
+    """The guard of the job function."""
+    found = read_result(point.folder)
+    return found is not None and (found.status == DONE or found.token == token)
 
 
 def _job_id(task_id: str) -> str:

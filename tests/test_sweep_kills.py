@@ -17,6 +17,7 @@ from generator.files import write_text_atomically
 from generator.sweep.events import Event
 from generator.sweep.folder import SweepFolder
 from generator.sweep.ledger import Ledger
+from generator.sweep.selection import unfinished
 from generator.sweep.statuses import PointState
 from tests.fake_cluster import FakeCluster, Killed, KillSwitch
 from tests.small_sweeps import recipes, resume, states, submit, sweep_folder
@@ -98,6 +99,7 @@ def assert_all_done_once(folder: SweepFolder, cluster: FakeCluster) -> None:
     view = resume(folder, cluster)
     assert states(view) == {PointState.DONE: len(POINTS)}
     assert dict(cluster.runs) == dict.fromkeys(POINTS, 1)
+    assert cluster.collisions == []
     assert cluster.submissions == sent
     assert cluster.live() == []
 
@@ -125,29 +127,31 @@ def test_killed_at_every_step_of_submission(
         cluster = FakeCluster(adopts=adopts, late=late)
         folder = sweep_folder(root, canary=canary)
         life(cluster, at, submit, folder, cluster, RECIPES)
-        life(cluster, 0, submit, folder, cluster, RECIPES)
+        cluster.start(at % 3)
+        life(cluster, 0, submit, folder, cluster, RECIPES, unfinished)
         assert_all_done_once(folder, cluster)
 
 
 @given(
     kills=st.lists(
-        st.tuples(st.integers(1, 60), st.sampled_from([None, 0, 1, 4])), min_size=1, max_size=6
+        st.tuples(st.integers(1, 60), st.integers(0, 3), st.booleans()), min_size=1, max_size=6
     ),
     adopts=st.booleans(),
     late=st.none() | st.integers(0, 12),
     canary=st.booleans(),
 )
 def test_killed_again_and_again(
-    kills: list[tuple[int, int | None]], adopts: bool, late: int | None, canary: bool
+    kills: list[tuple[int, int, bool]], adopts: bool, late: int | None, canary: bool
 ) -> None:
     """Clients die one after the other while some of the jobs run."""
     with TemporaryDirectory() as root:
         cluster = FakeCluster(adopts=adopts, late=late)
         folder = sweep_folder(Path(root), canary=canary)
-        for at, jobs in kills:
+        for at, jobs, to_the_end in kills:
             life(cluster, at, submit, folder, cluster, RECIPES)
-            if jobs is not None:
-                cluster.run(jobs)
+            cluster.start(jobs)
+            if to_the_end:
+                cluster.finish()
             life(cluster, at // 2, resume, folder, cluster)
-        life(cluster, 0, submit, folder, cluster, RECIPES)
+        life(cluster, 0, submit, folder, cluster, RECIPES, unfinished)
         assert_all_done_once(folder, cluster)
