@@ -213,6 +213,19 @@ def test_refusal(arguments: list[str], code: int, message: str) -> None:
     assert message in result.stderr
 
 
+def test_recipe_with_an_error_is_not_sent(folder: Path) -> None:
+    """The check of reviews comes first: two recipes of one name are an error in a folder."""
+    recipe = folder / "recipes" / "b.yaml"
+    text = recipe.read_text(encoding="utf-8")
+    recipe.write_text(text.replace("tiny-b", "tiny-a"), encoding="utf-8")
+    before = files()
+    result = run("submit", "recipes", *FAST, "--command", WORK)
+    assert result.exit_code == 10
+    assert "error NAM001" in result.stderr
+    assert "nothing is sent: " in result.stderr
+    assert files() == before
+
+
 @pytest.mark.usefixtures("folder")
 def test_several_sweeps_must_be_told_apart() -> None:
     for name in ("a", "c"):

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import click
 
-from generator.cli.output import echo
+from generator import recipe_inputs
+from generator.checks.report import text_lines
+from generator.checks.rule import Severity
+from generator.checks.run import check_recipes
+from generator.cli.output import echo, talk
 from generator.cli.sweep_work import (
     SWEEPS,
     confirmed,
@@ -24,8 +28,9 @@ from generator.cli.sweep_work import (
 )
 from generator.cluster.command import command_problems
 from generator.cluster.registry import CLUSTERS
-from generator.errors import InvalidInput, Problem
+from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.files import read_text
+from generator.recipe_sources import collect_sources
 from generator.site import Site, parse_site
 from generator.sweep.client import SweepClient
 from generator.sweep.directives import is_job_name
@@ -94,6 +99,7 @@ def submit(
     """
     keep_others_out()
     recipes = read_recipes(each for each in what if not is_sweep(each))
+    _demand_sound(recipes)
     root = _root(what, sweep, recipes)
     options = {
         "name": name,
@@ -121,6 +127,24 @@ def submit(
         with folder.locked():
             _keep(client, site_text)
         echo("What is sent from now on is sent as you say.")
+
+
+def _demand_sound(recipes: list[SweptRecipe]) -> None:
+    """The check that review uses: raises AnswerIsNo where a recipe has an error, and shows all."""
+    inputs = recipe_inputs.read_recipes(collect_sources(each.file for each in recipes))
+    result = check_recipes(inputs)
+    if result.problems:
+        raise InvalidInput(result.problems)
+    errors = tuple(each for each in result.findings if each.rule.severity is Severity.ERROR)
+    for line in text_lines(replace(result, findings=errors)):
+        talk(line)
+    if errors:
+        raise AnswerIsNo(
+            Problem(
+                message=f"nothing is sent: {len(errors)} of the findings are errors",
+                hint="mend them, or suppress a finding with its reason: pdrecipe explain",
+            )
+        )
 
 
 def _submit(
