@@ -24,7 +24,11 @@ def main() -> None:
     Real recipes, too, where they are at hand.
     """
     for label, folder in (("our own", OWN), ("real ones", REAL)):
-        files = [path for path in sorted(folder.rglob("*.yaml")) if "specs" not in path.parts]
+        files = [
+            path
+            for path in sorted(folder.rglob("*.yaml"))
+            if not {"specs", "sites"} & {*path.parts}
+        ]
         if not files:
             continue
         with tempfile.TemporaryDirectory() as scratch:
