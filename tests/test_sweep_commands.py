@@ -239,6 +239,54 @@ def test_several_sweeps_must_be_told_apart() -> None:
     assert answer("status") == ["1 point: 1 done."]
 
 
+SITE = """\
+version: 1
+name: here
+slurm: {account: mine, max_array_tasks: 2, directives: {nice: "5"}}
+models: {m: %s}
+"""
+
+
+@pytest.mark.usefixtures("folder")
+def test_site_file_and_preflight() -> None:
+    here = Path.cwd()
+    Path("site.yaml").write_text(SITE % (here / "model"), encoding="utf-8")
+    words = ["submit", "recipes", *FAST, "--command", "true", "--site", "site.yaml", "--sweep", "s"]
+    result = run(*words)
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[1:] == [
+        (
+            f"error: on a compute node: {here}/model: not on this node"
+            " (nothing was sent; correct the site file, or --no-preflight)"
+        )
+    ]
+    assert document("s", code=10)["counts"]["planned"] == 4
+    Path("model").mkdir()
+    lines = answer("submit", "s", "--yes")
+    assert lines[-1].startswith("Sent 3 jobs in 2 arrays")
+    Path("site.yaml").unlink()
+    assert answer("status", "s") == ["4 points: 4 done."]
+    first = Path("s/ledger.jsonl").read_text("ascii").splitlines()[1]
+    asked = json.loads(first)["asked"]["parameters"]
+    assert (asked["account"], asked["directives"]) == ("mine", [["nice", "5"]])
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("site", "problem"),
+    [
+        (SITE.replace("nice", "array") % "/m", "slurm.directives.array: cannot be set here"),
+        (SITE.replace('"5"', '"5 --uid=0"') % "/m", "slurm.directives.nice: '5 --uid=0' cannot be"),
+        ("version: 2\n", "site.yaml:1: version: "),
+    ],
+    ids=["reserved", "two options in one", "version"],
+)
+def test_site_file_that_is_refused(site: str, problem: str) -> None:
+    Path("site.yaml").write_text(site, encoding="utf-8")
+    lines = refusal(run("submit", "recipes", *FAST, "--command", "true", "--site", "site.yaml"), 3)
+    assert any(problem in line for line in lines), lines
+
+
 # --- retry and logs ---------------------------------------------------------------------------
 
 

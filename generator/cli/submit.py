@@ -35,6 +35,7 @@ from generator.site import Site, parse_site
 from generator.sweep.client import SweepClient
 from generator.sweep.directives import is_job_name
 from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep, is_sweep, open_sweep
+from generator.sweep.preflight import preflight
 from generator.sweep.recipe_files import common_name, read_recipes
 from generator.sweep.selection import never_sent
 from generator.sweep.site_use import ANY_SITE
@@ -73,6 +74,12 @@ _LAUNCHERS = ("srtctl", "command")
     metavar="K",
     help="Like failures after which waiting jobs are cancelled; 0: never.  [default: 5]",
 )
+@click.option(
+    "--preflight/--no-preflight",
+    "look_first",
+    default=True,
+    help="Look for the site file's paths on a compute node first.",
+)
 @click.option("--max-gpu-hours", type=click.FloatRange(0), help="Refuse a plan that may cost more.")
 @dry_run_option
 @yes_option
@@ -88,6 +95,7 @@ def submit(
     max_parallel: int | None,
     canary: bool | None,
     stop_after: int | None,
+    look_first: bool,
     max_gpu_hours: float | None,
     dry_run: bool,
     yes: bool,
@@ -122,7 +130,7 @@ def submit(
         show_scripts(client, planned)
     elif planned.arrays:
         confirmed(f"Send {len(planned.jobs)} jobs to {settings.cluster}?", yes=yes)
-        _submit(client, recipes, site_text, max_gpu_hours)
+        _submit(client, recipes, site_text, max_gpu_hours, look_first=look_first)
     elif is_sweep(folder.root) and (site_text or settings != folder.read_settings()):
         with folder.locked():
             _keep(client, site_text)
@@ -152,6 +160,8 @@ def _submit(
     recipes: list[SweptRecipe],
     site_text: str | None,
     max_gpu_hours: float | None,
+    *,
+    look_first: bool,
 ) -> None:
     """Make the sweep what was asked for and send what it lacks, alone."""
     folder = create_sweep(client.folder.root)
@@ -161,6 +171,10 @@ def _submit(
         view = refreshed(client)
         planned = client.plan(view, never_sent)
         demand_budget(planned, max_gpu_hours)
+        if planned.arrays and look_first and (paths := client.site.paths()):
+            talk("looking for the site's paths on a compute node")
+            if unchecked := preflight(client.sender, planned.arrays[0].parameters, paths):
+                talk(f"{click.style('warning', fg='yellow')}: {unchecked}")
         if planned.arrays:
             sent(client, view, planned)
         else:
