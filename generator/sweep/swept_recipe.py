@@ -57,7 +57,7 @@ def swept_recipe(document: Document) -> SweptRecipe:
     if found := _template_problems(document):
         raise InvalidInput(found)
     layout = "recipe-v2" if isinstance(data, dict) and "schema" in data else "recipe-v1"
-    # The one place where a recipe is judged before it is sent: `pdrecipe check` belongs here too.
+    # What makes a recipe no job at all; `pdrecipe submit` also runs the check of reviews.
     if found := schema_problems(document, layout):
         raise InvalidInput(found)
     if found := list(_problems(document)):
