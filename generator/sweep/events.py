@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from generator.cluster.protocol import SbatchParameters
-from generator.sweep.wire import from_json
+from generator.json_records import from_json
 
 VERSION = 1
 

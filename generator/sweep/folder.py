@@ -13,10 +13,10 @@ from pathlib import Path
 from generator.cluster.job_file import JOB_FILE
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, read_text, write_text_atomically
+from generator.json_records import from_json
 from generator.site import Site, read_site
 from generator.sweep.ledger import Ledger
 from generator.sweep.lock import exclusive
-from generator.sweep.wire import from_json
 
 SETTINGS_FILE = "sweep.json"
 LEDGER_FILE = "ledger.jsonl"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem
-from generator.sweep.wire import from_json
+from generator.json_records import from_json
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NO_FLOCK = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})

@@ -1,4 +1,4 @@
-"""JSON values into the frozen dataclasses that the files of a sweep are made of."""
+"""JSON values into the frozen dataclasses that records on disk are made of."""
 
 from __future__ import annotations
 
@@ -67,6 +67,8 @@ def _tuple(expected: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
 
 
 def _demand(value: Any, expected: type) -> Any:
+    if expected is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise ValueError(f"{str(value)[:60]!r} is not of type {expected.__name__}")
     return value

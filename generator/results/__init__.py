@@ -1,0 +1,1 @@
+"""What was measured: one record for every recipe and concurrency, and the file that keeps them."""

@@ -1,0 +1,103 @@
+"""The file of results: one point a line as JSON, in an order of its own, written as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from generator.errors import InvalidInput, Problem
+from generator.files import os_problem, write_text_atomically
+from generator.json_records import from_json
+from generator.results.point import MeasuredPoint
+
+VERSION = 1
+
+
+def point_document(point: MeasuredPoint) -> dict[str, Any]:
+    """The JSON object of a point, with the figures that follow from others under ``derived``."""
+    derived = {
+        "requests_per_s": point.requests_per_s,
+        "input_tokens_per_s": point.input_tokens_per_s,
+        "output_tokens_per_s": point.output_tokens_per_s,
+        "total_tokens_per_s": point.total_tokens_per_s,
+        "total_tokens_per_s_per_gpu": point.total_tokens_per_s_per_gpu,
+        "tokens_per_s_per_user": point.tokens_per_s_per_user,
+    }
+    return {"pdrecipe_result": VERSION, "id": point.subject.point_id, **asdict(point)} | {
+        "derived": derived
+    }
+
+
+def write_points(path: Path, points: Iterable[MeasuredPoint]) -> None:
+    """Write a file of results atomically; raises InvalidInput where that cannot be done."""
+    write_text_atomically(path, points_text(points))
+
+
+def points_text(points: Iterable[MeasuredPoint]) -> str:
+    """The text of a file of results, in an order of its own."""
+    ordered = sorted(points, key=_order)
+    return "".join(f"{json.dumps(point_document(each), allow_nan=False)}\n" for each in ordered)
+
+
+def _order(point: MeasuredPoint) -> tuple[str, str, int, str]:
+    subject = point.subject
+    return (subject.recipe, subject.digest, subject.concurrency, point.run)
+
+
+def read_points(path: Path) -> tuple[MeasuredPoint, ...]:
+    """The points of a file of results; raises InvalidInput with every line that is none."""
+    try:
+        with path.open("rb") as lines:
+            return _points(lines, str(path))
+    except OSError as error:
+        raise InvalidInput(os_problem(error, str(path))) from error
+
+
+def parse_points(content: bytes, source: str) -> tuple[MeasuredPoint, ...]:
+    """The points in the bytes of such a file; errors as read_points."""
+    return _points(content.split(b"\n"), source)
+
+
+def _points(lines: Iterable[bytes], source: str) -> tuple[MeasuredPoint, ...]:
+    points: list[MeasuredPoint] = []
+    found: list[Problem] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            points.append(_point(line))
+        except (ValueError, RecursionError) as error:
+            reason = "not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+            found.append(
+                Problem(
+                    message=f"not a result: {reason}",
+                    hint="write it anew with pdrecipe collect",
+                    source=source,
+                    line=number,
+                )
+            )
+    if found:
+        raise InvalidInput(found)
+    return tuple(points)
+
+
+def _point(line: bytes) -> MeasuredPoint:
+    document = json.loads(line, parse_constant=_refuse_constant)
+    if not isinstance(document, dict) or "pdrecipe_result" not in document:
+        raise ValueError("it lacks pdrecipe_result, the version of the format")
+    if document["pdrecipe_result"] != VERSION:
+        version = document["pdrecipe_result"]
+        raise ValueError(f"it is of version {version!r}, this pdrecipe reads {VERSION}")
+    point = from_json(MeasuredPoint, document)
+    if not point.duration_s > 0:
+        raise ValueError(f"duration_s must be above 0, got {point.duration_s}")
+    if point.gpus.total < 1 or point.subject.concurrency < 1:
+        raise ValueError("it counts no GPU or no concurrency")
+    return point
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")

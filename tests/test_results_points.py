@@ -1,0 +1,92 @@
+"""Points: what follows from their figures, and the file they are kept in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.errors import InvalidInput
+from generator.results.distribution import distribution
+from generator.results.point import Accuracy, Goodput, Invalidity, Latencies
+from generator.results.point_file import (
+    parse_points,
+    point_document,
+    points_text,
+    read_points,
+    write_points,
+)
+from tests.synthetic_points import Deployment, synthetic_point
+
+DEPLOYMENT = Deployment(configuration="1xTEP8 + 1xTEP8 MTP3")
+POINT = synthetic_point(DEPLOYMENT, 4)
+
+
+def test_what_follows_from_the_figures() -> None:
+    assert POINT.subject.point_id == "0123456789abcdef-c4"
+    assert POINT.gpus.total == 16
+    assert POINT.tokens_per_s_per_user == pytest.approx(1000 / 5.4)
+    assert POINT.total_tokens_per_s == pytest.approx(
+        POINT.input_tokens_per_s + POINT.output_tokens_per_s
+    )
+    assert POINT.total_tokens_per_s_per_gpu == pytest.approx(POINT.total_tokens_per_s / 16)
+    assert replace(POINT, latencies=Latencies()).tokens_per_s_per_user is None
+
+
+def test_points_come_back_as_written(tmp_path: Path) -> None:
+    full = replace(
+        POINT,
+        accuracy=Accuracy(benchmark="gsm8k", score=0.95, threshold=0.94),
+        goodput=Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=2, tokens_per_s=4),
+        invalid=(Invalidity(code="duplicate", message="measured twice"),),
+        preemptions=3,
+    )
+    other = synthetic_point(DEPLOYMENT, 2)
+    path = tmp_path / "results.jsonl"
+    write_points(path, [full, other])
+    assert read_points(path) == (other, full)
+    before = path.read_bytes()
+    write_points(path, [other, full])
+    assert path.read_bytes() == before
+
+
+@given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=50))
+def test_percentiles_are_ordered_and_within_the_values(values: list[float]) -> None:
+    figures = distribution(values)
+    found = [value for _, value in figures.percentiles]
+    assert found == sorted(found)
+    assert figures.minimum == min(values) <= found[0]
+    assert found[-1] <= max(values) == figures.maximum
+    assert figures.median is not None
+
+
+def test_percentiles_need_samples() -> None:
+    few, many = distribution([1.0] * 100), distribution([1.0] * 1000)
+    assert few.supports(90)
+    assert not few.supports(99)
+    assert many.supports(99)
+
+
+BROKEN = {
+    "no JSON": ("{", "not JSON"),
+    "another document": ("[1]", "lacks pdrecipe_result"),
+    "another version": ('{"pdrecipe_result": 9}', "of version 9"),
+    "a field of another type": (
+        json.dumps(point_document(POINT) | {"duration_s": "long"}),
+        "duration_s: 'long' is not of type float",
+    ),
+    "no duration": (json.dumps(point_document(POINT) | {"duration_s": 0}), "above 0"),
+    "NaN": (json.dumps(point_document(POINT) | {"duration_s": float("nan")}), "NaN is no number"),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), BROKEN.values(), ids=BROKEN)
+def test_lines_that_are_no_point(line: str, message: str) -> None:
+    good = points_text([POINT])
+    with pytest.raises(InvalidInput, match=message) as caught:
+        parse_points(f"{good}{line}\n".encode(), "results.jsonl")
+    assert [problem.line for problem in caught.value.problems] == [2]
