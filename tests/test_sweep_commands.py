@@ -93,7 +93,7 @@ def test_plan_of_a_sweep() -> None:
 def test_sweep_is_submitted_followed_and_resumed() -> None:
     lines = answer("submit", "recipes", *FAST, "--command", WORK)
     assert lines[-1] == (
-        "Sent 3 jobs in 1 arrays; pdrecipe status --sweep sweeps/tiny follows them."
+        "Sent 3 jobs in 1 array; pdrecipe status --sweep sweeps/tiny follows them."
     )
     assert states() == {"a1": "done", "a2": "done", "b13": "failed", "c4": "done"}
     found = document(code=10)
@@ -145,7 +145,7 @@ def test_more_loads_of_a_recipe_run_alone() -> None:
     path = Path("recipes/c.yaml")
     path.write_text(edited(path.read_text("utf-8"), ("'4'", "4x8x16")), encoding="utf-8")
     lines = answer("submit", "recipes/c.yaml", "--yes", "--sweep", "s")
-    assert lines[-1].startswith("Sent 1 jobs in 1 arrays")
+    assert lines[-1].startswith("Sent 1 job in 1 array")
     assert answer("status", "s") == ["3 points: 3 done."]
     tokens = [each["token"] for each in document("s")["points"]]
     assert tokens[0] != tokens[1] == tokens[2]

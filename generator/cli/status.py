@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from generator.cli.output import echo, table, talk
-from generator.cli.sweep_work import found_sweep, keep_others_out, opened_client, sweep_option
+from generator.cli.sweep_work import keep_others_out, opened_client, sweep_alone, sweep_option
 from generator.cluster.protocol import NodeProblem
 from generator.errors import ClusterFailure, InvalidInput, PdrecipeError
 from generator.sweep.client import SweepClient
@@ -56,9 +56,7 @@ def status(
     Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer.
     """
     keep_others_out()
-    folder, others = found_sweep(sweep, where)
-    if others:
-        raise click.UsageError(f"{others[0]} is not a sweep")
+    folder = sweep_alone(sweep, where)
     client = opened_client(folder)
     view = _watched(client, every) if watch else _looked(client, again=False)
     nodes = _node_problems(client)

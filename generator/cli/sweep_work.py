@@ -16,8 +16,16 @@ from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.site import Site
 from generator.sweep.client import SweepClient
 from generator.sweep.folder import SweepFolder, SweepSettings, is_sweep, open_sweep
+from generator.sweep.history import History, history
 from generator.sweep.looking import Look
-from generator.sweep.plan_view import left_out, plan_headers, plan_rows, plan_summary, reasons
+from generator.sweep.plan_view import (
+    counted,
+    left_out,
+    plan_headers,
+    plan_rows,
+    plan_summary,
+    reasons,
+)
 from generator.sweep.planning import Plan
 from generator.sweep.selection import Choice
 from generator.sweep.sending import Sender
@@ -69,6 +77,14 @@ def found_sweep(sweep: Path | None, words: tuple[str, ...] = ()) -> tuple[SweepF
         )
         raise InvalidInput(problem)
     return open_sweep(candidates[0]), others
+
+
+def sweep_alone(sweep: Path | None, where: tuple[str, ...]) -> SweepFolder:
+    """The sweep of a command that takes nothing else; errors as ``found_sweep``."""
+    folder, others = found_sweep(sweep, where)
+    if others:
+        raise click.UsageError(f"{others[0]} is not a sweep")
+    return folder
 
 
 def _nearby() -> list[Path]:
@@ -173,18 +189,23 @@ def sent(client: SweepClient, view: Look, planned: Plan) -> None:
     with progress("submitting") as tick:
         client.send(view, planned, tick)
     echo(
-        f"Sent {len(planned.jobs)} jobs in {len(planned.arrays)} arrays;"
+        f"Sent {counted(len(planned.jobs), 'job')} in {counted(len(planned.arrays), 'array')};"
         f" pdrecipe status --sweep {os.path.relpath(client.folder.root)} follows them."
     )
 
 
-def send_again(client: SweepClient, choice: Choice, *, yes: bool, dry_run: bool) -> None:
-    """Plan what a choice takes of a sweep, show it, and send it."""
-    view = refreshed(client)
-    planned = client.plan(view, choice)
-    show_plan(view, planned)
-    if dry_run:
-        show_scripts(client, planned)
-    elif planned.arrays:
-        confirmed(f"Send {len(planned.jobs)} jobs?", yes=yes)
-        sent(client, view, planned)
+def send_again(
+    folder: SweepFolder, choose: Callable[[History], Choice], *, yes: bool, dry_run: bool
+) -> None:
+    """Plan what is chosen of a sweep by its history, show it, and send it, alone."""
+    with folder.locked():
+        client = opened_client(folder)
+        choice = choose(history(folder.ledger.read().events))
+        view = refreshed(client)
+        planned = client.plan(view, choice)
+        show_plan(view, planned)
+        if dry_run:
+            show_scripts(client, planned)
+        elif planned.arrays:
+            confirmed(f"Send {counted(len(planned.jobs), 'job')}?", yes=yes)
+            sent(client, view, planned)

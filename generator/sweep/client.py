@@ -9,7 +9,7 @@ from generator.documents import parse_document
 from generator.errors import InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
 from generator.site import Site
-from generator.sweep.events import CancelledBy, End, Ended, Planned, PlannedRecipe
+from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
 from generator.sweep.looking import Look, glance, look
@@ -106,16 +106,7 @@ class SweepClient:
         """Cancel jobs for the user: recorded first, so that no later client takes them up."""
         listed = list(attempts)
         self.folder.ledger.append(
-            Ended(
-                state=End.CANCELLED,
-                point=point,
-                token=attempt.token,
-                index=attempt.index,
-                why=why,
-                by=CancelledBy.USER,
-            )
-            for attempt in listed
-            for point in attempt.open_points
+            event for attempt in listed for event in attempt.cancelled(why, CancelledBy.USER)
         )
         self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from generator.sweep.events import (
+    CancelledBy,
     End,
     Ended,
     Event,
@@ -56,6 +57,20 @@ class Attempt:
     def open_points(self) -> tuple[str, ...]:
         """The points this job may still give a result for."""
         return tuple(point for point in self.points if point not in self.ended)
+
+    def cancelled(self, why: str, by: CancelledBy) -> tuple[Ended, ...]:
+        """The events of its cancellation, one for each point that has no end yet."""
+        return tuple(
+            Ended(
+                state=End.CANCELLED,
+                point=point,
+                token=self.token,
+                index=self.index,
+                why=why,
+                by=by,
+            )
+            for point in self.open_points
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

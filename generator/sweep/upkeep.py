@@ -198,16 +198,7 @@ def _cancelled(attempts: list[Attempt], why: str) -> Duties:
         return Duties()
     return Duties(
         events=tuple(
-            Ended(
-                state=End.CANCELLED,
-                point=point,
-                token=attempt.token,
-                index=attempt.index,
-                why=why,
-                by=CancelledBy.SWEEP,
-            )
-            for attempt in attempts
-            for point in attempt.open_points
+            event for attempt in attempts for event in attempt.cancelled(why, CancelledBy.SWEEP)
         ),
         cancel=tuple(attempt.task_id for attempt in attempts if attempt.task_id),
         said=(f"{len(attempts)} waiting jobs cancelled: {why}",),
