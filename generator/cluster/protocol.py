@@ -105,7 +105,8 @@ class JobState:
 
     ``state`` is the cluster's own word (``OUT_OF_MEMORY``, ``CANCELLED``), ``reason`` its
     explanation of a pending job. ``exit_code`` and ``signal`` are None while unknown; a live job
-    has none. ``nodes`` are names, empty before the first run. ``asked`` is the command that knew.
+    has none. ``nodes`` are names, empty before the first run. ``elapsed_s`` is what accounting
+    counts of its last run. ``asked`` is the command that knew.
     """
 
     task_id: str
@@ -115,6 +116,7 @@ class JobState:
     exit_code: int | None = None
     signal: int | None = None
     nodes: tuple[str, ...] = ()
+    elapsed_s: int | None = None
     job_name: str = ""
     asked: str = ""
 

@@ -117,6 +117,10 @@ class History:
             if point in attempt.points
         )
 
+    def time_limit_s(self, attempt: Attempt) -> int:
+        """The time limit of an attempt's job."""
+        return 60 * self.arrays[attempt.token].intended.asked.parameters.time_minutes
+
     def latest_attempts(self) -> dict[str, Attempt]:
         """The attempt that counts, by point; points that were never sent are absent."""
         return {
