@@ -23,9 +23,16 @@ def no_pause(_seconds: float) -> None:
     """Time does not pass."""
 
 
-def sweep_folder(root: Path, *, canary: bool = False, stop_after: int = 5) -> SweepFolder:
+def sweep_folder(
+    root: Path, *, canary: bool = False, stop_after: int = 5, max_parallel: int = 0
+) -> SweepFolder:
     settings = SweepSettings(
-        name="tiny", launcher="command", command=("true",), canary=canary, stop_after=stop_after
+        name="tiny",
+        launcher="command",
+        command=("true",),
+        canary=canary,
+        stop_after=stop_after,
+        max_parallel=max_parallel,
     )
     folder = create_sweep(root / "sweep")
     folder.write_settings(settings)

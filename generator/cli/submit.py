@@ -66,7 +66,7 @@ _LAUNCHERS = ("srtctl", "command")
     help="What a job runs: srt-slurm's orchestrator, or --command.  [default: srtctl]",
 )
 @click.option("--command", help="For --launcher command: the command line, with placeholders.")
-@click.option("--max-parallel", type=click.IntRange(1), help="Jobs that run at once.")
+@click.option("--max-parallel", type=click.IntRange(1), help="Jobs of the sweep that run at once.")
 @click.option("--canary/--no-canary", default=None, help="One job of each configuration first.")
 @click.option(
     "--stop-after",
@@ -124,10 +124,10 @@ def submit(
     client = new_client(folder, settings, _site(folder, site, site_text))
     view = client.preview(recipes)
     planned = client.plan(view, never_sent, recipes)
-    show_plan(view, planned)
+    show_plan(client, view, planned)
     demand_budget(planned, max_gpu_hours)
     if dry_run:
-        show_scripts(client, planned)
+        show_scripts(client, view, planned)
     elif planned.arrays:
         confirmed(f"Send {len(planned.jobs)} jobs to {settings.cluster}?", yes=yes)
         _submit(client, recipes, site_text, max_gpu_hours, look_first=look_first)

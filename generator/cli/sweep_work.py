@@ -127,11 +127,11 @@ def refreshed(client: SweepClient) -> Look:
     return view
 
 
-def show_plan(view: Look, planned: Plan) -> None:
+def show_plan(client: SweepClient, view: Look, planned: Plan) -> None:
     """The plan screen."""
     if planned.arrays:
         echo(table(plan_headers(), plan_rows(planned)))
-        for line in plan_summary(planned):
+        for line in plan_summary(planned, len(client.waited_for(view))):
             echo(line)
         for count, why in reasons(planned):
             echo(f"  {count}: {why}")
@@ -153,10 +153,15 @@ def demand_budget(planned: Plan, max_gpu_hours: float | None) -> None:
         )
 
 
-def show_scripts(client: SweepClient, planned: Plan) -> None:
-    """What would be sent, word for word; every submission has a token of its own."""
-    for array in planned.arrays:
-        request = client.sender.request(client.sender.token(), array)
+def show_scripts(client: SweepClient, view: Look, planned: Plan) -> None:
+    """What would be sent, word for word; every submission has a token of its own.
+
+    Ids that Slurm has yet to give out stand as ``ARRAY1``.
+    """
+    after = client.waited_for(view)
+    for place, array in enumerate(planned.arrays):
+        before = (*after, *(f"ARRAY{each + 1}" for each in planned.before(place)))
+        request = client.sender.request(client.sender.token(), array, before)
         there = [each for each in (request.folder, *request.folder.parents) if each.exists()]
         echo(f"# {request.job_name}: {len(array.jobs)} jobs")
         echo(client.sender.cluster.script(request))
@@ -203,9 +208,9 @@ def send_again(
         choice = choose(history(folder.ledger.read().events))
         view = refreshed(client)
         planned = client.plan(view, choice)
-        show_plan(view, planned)
+        show_plan(client, view, planned)
         if dry_run:
-            show_scripts(client, planned)
+            show_scripts(client, view, planned)
         elif planned.arrays:
             confirmed(f"Send {counted(len(planned.jobs), 'job')}?", yes=yes)
             sent(client, view, planned)

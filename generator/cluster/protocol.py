@@ -45,7 +45,8 @@ class ArrayRequest:
     ``token`` is new for every submission and written to the ledger before it; the job name is
     ``<sweep>.<token>``, by which a client that was killed finds the array again. ``folder`` takes
     submitit's files and the logs, one folder a token. ``jobs`` are the job folders by array index.
-    ``max_parallel`` limits the jobs that run at once (0: no limit). A held array waits for
+    ``max_parallel`` limits the jobs that run at once (0: no limit). ``after`` are job ids of arrays
+    that must be over, however they ended, before this one starts. A held array waits for
     ``Cluster.release``.
     """
 
@@ -57,6 +58,7 @@ class ArrayRequest:
     comment: str = ""
     max_parallel: int = 0
     held: bool = False
+    after: tuple[str, ...] = ()
 
     @property
     def job_name(self) -> str:

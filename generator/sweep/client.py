@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from generator.documents import parse_document
-from generator.errors import InvalidInput, Problem
+from generator.errors import ClusterFailure, InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
 from generator.site import Site
 from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
@@ -18,7 +18,7 @@ from generator.sweep.selection import Choice, chosen
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import placement_of
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipe
-from generator.sweep.upkeep import duties, healthy_configurations, perform, put_down
+from generator.sweep.upkeep import duties, healthy_configurations, live_arrays, perform, put_down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +98,24 @@ class SweepClient:
 
     def send(self, view: Look, planned: Plan, tick: Callable[[str], None]) -> None:
         """Send a plan that was made of this look."""
+        after = self.waited_for(view)
         points = [point for job in planned.jobs for point in job.points]
         put_down(self.sender.cluster, view.history, points, self.sender.pause)
-        self.sender.send(planned, tick)
+        self.sender.send(planned, tick, after)
+
+    def waited_for(self, view: Look) -> tuple[str, ...]:
+        """The arrays, by job id, that must be over before others start, so that the limit holds.
+
+        Raises ClusterFailure where there is a limit and nobody says what still runs.
+        """
+        if not self.settings.max_parallel:
+            return ()
+        report = view.observation.report
+        if report is None or not report.queue_answered:
+            hint = "try again when the cluster answers"
+            message = "what still runs is not known, so --max-parallel cannot be kept"
+            raise ClusterFailure(Problem(message=message, hint=hint))
+        return live_arrays(view.history, report)
 
     def cancel(self, attempts: Iterable[Attempt], why: str) -> None:
         """Cancel jobs for the user: recorded first, so that no later client takes them up."""

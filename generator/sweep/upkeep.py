@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from generator.cluster.protocol import Cluster, JobState, Phase
+from generator.cluster.protocol import Cluster, JobState, Phase, StateReport
 from generator.errors import ClusterFailure, Problem
 from generator.sweep.events import CancelledBy, End, Ended, Event, Released
 from generator.sweep.failures import NODE_FAILURE
@@ -102,6 +102,19 @@ def put_down(cluster: Cluster, history: History, points: Iterable[str], pause: P
         pause(_POLL_S)
     message = f"{len(wanted)} jobs that were given up are not surely gone"
     raise ClusterFailure(Problem(message=message, hint="try again when the cluster answers"))
+
+
+def live_arrays(history: History, report: StateReport) -> tuple[str, ...]:
+    """The job ids of arrays of which a job may still run."""
+    return tuple(
+        array.submitted.job_id
+        for array in history.arrays.values()
+        if array.submitted is not None
+        and any(
+            each.open_points or is_alive(report.states.get(each.task_id or ""))
+            for each in array.attempts
+        )
+    )
 
 
 def is_alive(job: JobState | None) -> bool:
