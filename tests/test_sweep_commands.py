@@ -181,9 +181,9 @@ def test_every_problem_of_every_recipe_is_told() -> None:
         path.write_text(edited(path.read_text("utf-8"), edit), encoding="utf-8")
     lines = refusal(run("submit", "recipes", "nowhere.yaml", *FAST, "--command", WORK), 3)
     assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
+        "nowhere.yaml",
         "recipes/a.yaml:8",
         "recipes/c.yaml:3",
-        "nowhere.yaml",
     ]
 
 
@@ -191,7 +191,7 @@ def test_every_problem_of_every_recipe_is_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["submit"], 2, "Missing argument 'SWEEP|RECIPE...'"),
+        (["submit"], 2, "Missing argument 'SWEEP|SPEC|RECIPE...'"),
         (["submit", "recipes", "--launcher", "command"], 2, "go together"),
         (["submit", "recipes", "--command", "'"], 2, "cannot be split: No closing quotation"),
         (["submit", "recipes", "--command", "x {foo}"], 3, "has no placeholder {foo}"),
