@@ -9,7 +9,7 @@ from pathlib import Path
 from generator.cluster.job_file import CommandLauncher
 from generator.sweep.client import SweepClient
 from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep
-from generator.sweep.looking import Look
+from generator.sweep.looking import Look, Progress, unseen
 from generator.sweep.selection import Choice, never_sent, unfinished
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import ANY_SITE
@@ -39,7 +39,7 @@ def sweep_folder(
     return folder
 
 
-def client(folder: SweepFolder, cluster: FakeCluster) -> SweepClient:
+def client(folder: SweepFolder, cluster: FakeCluster, progress: Progress = unseen) -> SweepClient:
     settings = folder.read_settings()
     sender = Sender(
         folder=folder,
@@ -54,6 +54,7 @@ def client(folder: SweepFolder, cluster: FakeCluster) -> SweepClient:
         site=ANY_SITE,
         sender=sender,
         say=lambda _text: None,
+        progress=progress,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from generator.cli.output import echo, progress, table, talk
+from generator.cli.output import echo, table, talk
+from generator.cli.progress import progress
 from generator.cluster.registry import connect
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.site import Site
@@ -116,6 +117,7 @@ def new_client(folder: SweepFolder, settings: SweepSettings, site: Site) -> Swee
         site=site,
         sender=sender,
         say=talk,
+        progress=progress,
     )
 
 
@@ -191,7 +193,7 @@ def confirmed(question: str, *, yes: bool) -> None:
 
 def sent(client: SweepClient, view: Look, planned: Plan) -> None:
     """Send a plan, counting as it goes."""
-    with progress("submitting") as tick:
+    with progress("submitting", len(planned.jobs)) as tick:
         client.send(view, planned, tick)
     echo(
         f"Sent {counted(len(planned.jobs), 'job')} in {counted(len(planned.arrays), 'array')};"

@@ -12,7 +12,7 @@ from generator.site import Site
 from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
-from generator.sweep.looking import Look, glance, look
+from generator.sweep.looking import Look, Progress, glance, look, unseen
 from generator.sweep.planning import Plan, plan, planned_job
 from generator.sweep.selection import Choice, chosen
 from generator.sweep.sending import Sender
@@ -30,15 +30,17 @@ class SweepClient:
     site: Site
     sender: Sender
     say: Callable[[str], None]
+    progress: Progress = unseen
 
     def glance(self) -> Look:
         """How the sweep stands, without recording it: for one that does not hold the lock."""
-        return glance(self.folder, self.sender.cluster)
+        return glance(self.folder, self.sender.cluster, progress=self.progress)
 
     def preview(self, recipes: Sequence[SweptRecipe]) -> Look:
         """How the sweep would stand with these recipes; nothing is written, not even the sweep."""
         known = history(self.folder.ledger.read().events)
-        return glance(self.folder, self.sender.cluster, [added_points(recipes, known)])
+        planned = [added_points(recipes, known)]
+        return glance(self.folder, self.sender.cluster, planned, self.progress)
 
     def add(self, recipes: Sequence[SweptRecipe]) -> None:
         """Make recipes part of the sweep; a point it already has is not added again."""
@@ -51,7 +53,7 @@ class SweepClient:
 
     def look(self) -> Look:
         """How the sweep stands; what is new is recorded."""
-        return look(self.folder, self.sender.cluster, self.sender.pause)
+        return look(self.folder, self.sender.cluster, self.sender.pause, self.progress)
 
     def refresh(self) -> Look:
         """How the sweep stands, once what a killed client left open is settled.
