@@ -165,7 +165,7 @@ def show_scripts(client: SweepClient, view: Look, planned: Plan) -> None:
         before = (*after, *(f"ARRAY{each + 1}" for each in planned.before(place)))
         request = client.sender.request(client.sender.token(), array, before)
         there = [each for each in (request.folder, *request.folder.parents) if each.exists()]
-        echo(f"# {request.job_name}: {len(array.jobs)} jobs")
+        echo(f"# {request.job_name}: {counted(len(array.jobs), 'job')}")
         echo(client.sender.cluster.script(request))
         _remove_empty(request.folder, set(there))
 
