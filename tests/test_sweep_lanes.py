@@ -64,15 +64,22 @@ def test_plan_screen_tells_the_order() -> None:
     jobs = [job(each) for each in MIXED[:5]]
     planned = plan(jobs, max_array_tasks=100, max_parallel=2, canary=False)
     assert [row[-1] for row in plan_rows(planned)] == [
-        "1 at once", "1 at once", "1 at once after 2", "1 at once after 1"
-    ]  # fmt: skip
+        "up to 1 at once",
+        "up to 1 at once",
+        "up to 1 after 2",
+        "up to 1 after 1",
+    ]
     assert planned.most_nodes == 10 + 8
     assert plan_summary(planned, 3)[1:] == [
-        ("2 jobs of the sweep at once: Slurm starts an array when those it comes after are over."),
+        "At most 2 jobs at once; Slurm starts an array when those it comes after are over.",
         "All of it waits for 3 arrays sent before.",
     ]
-    held = plan([job(each) for each in (MIXED[0], MIXED[4])], max_array_tasks=9, max_parallel=1)
-    assert [row[-1] for row in plan_rows(held)] == ["1 at once", "held, 1 at once after 1"]
+    two = [job(each) for each in (MIXED[0], MIXED[4])]
+    held = plan(two, max_array_tasks=9, max_parallel=1)
+    assert [row[-1] for row in plan_rows(held)] == ["up to 1 at once", "held, up to 1 after 1"]
+    one = plan(two, max_array_tasks=9, max_parallel=9, canary=False)
+    assert plan_summary(one)[1:] == ["At most 2 jobs at once."]
+    assert [row[-1] for row in plan_rows(plan(two, max_array_tasks=9))] == ["at once", "held"]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])

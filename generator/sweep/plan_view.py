@@ -45,9 +45,10 @@ def plan_summary(plan: Plan, waited_for: int = 0) -> list[str]:
             " result (--no-canary sends all at once)."
         )
     if plan.max_parallel:
+        order = any(map(plan.before, range(len(plan.arrays))))
         lines.append(
-            f"{counted(plan.max_parallel, 'job')} of the sweep at once: Slurm starts an array when"
-            " those it comes after are over."
+            f"At most {counted(plan.max_parallel, 'job')} at once"
+            + ("; Slurm starts an array when those it comes after are over." if order else ".")
         )
     if waited_for:
         lines.append(f"All of it waits for {counted(waited_for, 'array')} sent before.")
@@ -89,11 +90,9 @@ def _row(plan: Plan, place: int) -> Row:
 
 
 def _start(array: PlannedArray, before: tuple[int, ...]) -> str:
-    """When an array's jobs start: ``held, 2 at once after 3``."""
-    limit = f"{array.max_parallel} at once" if array.max_parallel else "at once"
-    words = ["held" if array.held and not array.max_parallel else limit]
-    if array.held and array.max_parallel:
-        words.insert(0, "held,")
-    if before:
-        words.append(f"after {before[-1] + 1}")
-    return " ".join(words)
+    """When an array's jobs start: ``held, up to 2 after 3``."""
+    limit = f"up to {array.max_parallel}" if array.max_parallel else ""
+    how = f"{limit} after {before[-1] + 1}" if before else f"{limit} at once".strip()
+    if not array.held:
+        return how
+    return f"held, {how}" if limit else "held"
