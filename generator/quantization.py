@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 from generator.architecture import Quantization, WeightFormat
@@ -45,32 +44,20 @@ def format_of_dtype(dtype: str) -> WeightFormat:
     return _FORMAT_OF_DTYPE[dtype]
 
 
-def bytes_per_parameter(stored_as: WeightFormat, group_size: int | None = None) -> Fraction:
-    """Bytes of one parameter with its share of the group scales, exact.
-
-    NVFP4: 4 bits and one FP8 scale for 16 values, 9/16 byte. MXFP4: 4 bits and one 8-bit exponent
-    for 32. FP8 in blocks: one byte and one FP32 scale a block.
-    """
-    size = Fraction(_ELEMENT_BITS[stored_as], 8)
-    group = _group(stored_as, group_size)
-    if group is None:
-        return size
-    return size + (
-        Fraction(4, group**2) if stored_as is WeightFormat.FP8_BLOCK else Fraction(1, group)
-    )
-
-
 def matrix_bytes(
     stored_as: WeightFormat, rows: int, columns: int, group_size: int | None = None
 ) -> int:
     """Bytes of a ``rows`` x ``columns`` weight with its group or block scales.
 
-    Groups run along the columns (the input features); a group or block begun counts whole.
+    NVFP4 has 4 bits a value and one FP8 scale for 16 of them, MXFP4 one 8-bit exponent for 32, FP8
+    in blocks one byte a value and one FP32 scale a block. Groups run along the columns (the input
+    features); a group or block begun counts whole.
     """
     size = ceil_div(rows * columns * _ELEMENT_BITS[stored_as], 8)
-    group = _group(stored_as, group_size)
-    if group is None:
+    default = DEFAULT_GROUP_SIZE.get(stored_as)
+    if default is None:
         return size
+    group = group_size or default
     if stored_as is WeightFormat.FP8_BLOCK:
         return size + 4 * ceil_div(rows, group) * ceil_div(columns, group)
     return size + rows * ceil_div(columns, group)
@@ -119,12 +106,6 @@ def module_patterns(quantization: Quantization) -> ModulePatterns:
         globs=re.compile("|".join(globs)) if globs else None,
         expressions=tuple(re.compile(text[3:]) for text in patterns if text.startswith("re:")),
     )
-
-
-def _group(stored_as: WeightFormat, group_size: int | None) -> int | None:
-    """The side of a scale's group or block, None for formats without."""
-    default = DEFAULT_GROUP_SIZE.get(stored_as)
-    return default if default is None else group_size or default
 
 
 def _canonical(pattern: str) -> str:

@@ -17,6 +17,9 @@ from generator.errors import InvalidInput, Problem
 from generator.override_files import OverrideFile, override_problems
 from generator.wording import FieldPath, kind_of
 
+MAX_VARIANTS = 20_000
+"""Jobs of one file: a grid beyond it is a slip, and would take minutes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
@@ -77,6 +80,15 @@ def variants(document: Document) -> Iterator[Variant]:
     if problems := list(override_problems(document)):
         raise InvalidInput(problems)
     return itertools.chain.from_iterable(map(_grid, _overrides(document)))
+
+
+def all_variants(document: Document) -> tuple[Variant, ...]:
+    """Every job of a recipe file; errors as ``variants``, and for more than MAX_VARIANTS jobs."""
+    count = variant_count(document)
+    if count > MAX_VARIANTS:
+        message = f"makes {count:,} jobs, and at most {MAX_VARIANTS:,} are looked at"
+        raise InvalidInput(document.problem(("sweep",), message, "split the sweep"))
+    return tuple(variants(document))
 
 
 def variant_count(document: Document) -> int:

@@ -78,6 +78,7 @@ def an_array(
     segment: int | None = None,
     exclusive: bool = True,
     gpus_per_node: int = 4,
+    after: tuple[str, ...] = (),
 ) -> ArrayRequest:
     return ArrayRequest(
         token=token,
@@ -97,6 +98,7 @@ def an_array(
         comment=f"pdrecipe sweep {token}",
         max_parallel=max_parallel,
         held=held,
+        after=after,
     )
 
 

@@ -80,6 +80,7 @@ class FakeCluster:
     fails: dict[str, str] = field(default_factory=dict)
     collisions: list[str] = field(default_factory=list)
     submissions: int = 0
+    most_at_once: int = 0
     _flying: list[tuple[int, ArrayRequest]] = field(default_factory=list)
     _numbers: int = 0
 
@@ -161,17 +162,25 @@ class FakeCluster:
     # --- what happens there -----------------------------------------------------------------
 
     def run(self, most: int | None = None) -> None:
-        """Run waiting jobs to their end."""
+        """Run waiting jobs to their end; ``most`` of them, or all that follow each other."""
         self._call(all_of_it=True)
         self.start(most)
         self.finish()
+        while most is None and self.start():
+            self.finish()
 
-    def start(self, most: int | None = None) -> None:
-        """Let waiting jobs begin, all at once, as the job function does."""
+    def start(self, most: int | None = None) -> int:
+        """Let waiting jobs begin, all at once, as the job function does; how many did."""
         self._call()
         waiting = [each for each in self.tasks.values() if each.phase is Phase.PENDING]
-        for task in waiting[:most]:
-            self._start(task)
+        begun = 0
+        for task in waiting:
+            if begun != most and self._may_start(task):
+                self._start(task)
+                begun += 1
+        running = [each for each in self.tasks.values() if each.phase is Phase.RUNNING]
+        self.most_at_once = max(self.most_at_once, len(running))
+        return begun
 
     def finish(self) -> None:
         """Let what runs come to its end."""
@@ -180,6 +189,16 @@ class FakeCluster:
 
     def live(self) -> list[Task]:
         return [each for each in self.tasks.values() if each.phase.is_live]
+
+    def _may_start(self, task: Task) -> bool:
+        """Whether Slurm would let it: ``--dependency=afterany`` and the ``%N`` of its array."""
+        limit = task.request.max_parallel
+        beside = [each for each in self.live() if each.request is task.request]
+        running = [each for each in beside if each.phase is Phase.RUNNING]
+        return not (
+            {_job_id(each.task_id) for each in self.live()} & set(task.request.after)
+            or (limit and len(running) >= limit)
+        )
 
     def _start(self, task: Task) -> None:
         try:

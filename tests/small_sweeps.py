@@ -9,7 +9,7 @@ from pathlib import Path
 from generator.cluster.job_file import CommandLauncher
 from generator.sweep.client import SweepClient
 from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep
-from generator.sweep.looking import Look
+from generator.sweep.looking import Look, Progress, unseen
 from generator.sweep.selection import Choice, never_sent, unfinished
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import ANY_SITE
@@ -23,16 +23,23 @@ def no_pause(_seconds: float) -> None:
     """Time does not pass."""
 
 
-def sweep_folder(root: Path, *, canary: bool = False, stop_after: int = 5) -> SweepFolder:
+def sweep_folder(
+    root: Path, *, canary: bool = False, stop_after: int = 5, max_parallel: int = 0
+) -> SweepFolder:
     settings = SweepSettings(
-        name="tiny", launcher="command", command=("true",), canary=canary, stop_after=stop_after
+        name="tiny",
+        launcher="command",
+        command=("true",),
+        canary=canary,
+        stop_after=stop_after,
+        max_parallel=max_parallel,
     )
     folder = create_sweep(root / "sweep")
     folder.write_settings(settings)
     return folder
 
 
-def client(folder: SweepFolder, cluster: FakeCluster) -> SweepClient:
+def client(folder: SweepFolder, cluster: FakeCluster, progress: Progress = unseen) -> SweepClient:
     settings = folder.read_settings()
     sender = Sender(
         folder=folder,
@@ -47,6 +54,7 @@ def client(folder: SweepFolder, cluster: FakeCluster) -> SweepClient:
         site=ANY_SITE,
         sender=sender,
         say=lambda _text: None,
+        progress=progress,
     )
 
 

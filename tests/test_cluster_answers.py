@@ -29,16 +29,16 @@ def test_the_queue(row: str, expected: tuple[Phase, str, tuple[str, ...]]) -> No
 
 
 ACCOUNTS = {
-    "7_1|COMPLETED|0:0|n01|s.t": (Phase.COMPLETED, 0, 0),
-    "7_2|FAILED|4:0|n01|s.t": (Phase.FAILED, 4, 0),
-    "7|OUT_OF_MEMORY|0:125|n01|s.t": (Phase.OUT_OF_MEMORY, 0, 125),
-    "7_3|CANCELLED by 0|0:15|n01|s.t": (Phase.CANCELLED, 0, 15),
-    "7_4|CANCELLED+|0:0|None assigned|s.t": (Phase.CANCELLED, 0, 0),
-    "7_5|NODE_FAIL|1:0|n01|s.t": (Phase.NODE_FAILURE, 1, 0),
-    "7_6|PREEMPTED|0:0|n01|s.t": (Phase.CANCELLED, 0, 0),
-    "7_7|REQUEUED|0:0|n01|s.t": (Phase.REQUEUED, None, None),
-    "7_8|RUNNING|0:0|n01|s.t": (Phase.RUNNING, None, None),
-    "7_9||0:0|n01|s.t": (Phase.UNKNOWN, None, None),
+    "7_1|COMPLETED|0:0|n01|61|s.t": (Phase.COMPLETED, 0, 0),
+    "7_2|FAILED|4:0|n01|61|s.t": (Phase.FAILED, 4, 0),
+    "7|OUT_OF_MEMORY|0:125|n01|61|s.t": (Phase.OUT_OF_MEMORY, 0, 125),
+    "7_3|CANCELLED by 0|0:15|n01|61|s.t": (Phase.CANCELLED, 0, 15),
+    "7_4|CANCELLED+|0:0|None assigned|61|s.t": (Phase.CANCELLED, 0, 0),
+    "7_5|NODE_FAIL|1:0|n01|61|s.t": (Phase.NODE_FAILURE, 1, 0),
+    "7_6|PREEMPTED|0:0|n01|61|s.t": (Phase.CANCELLED, 0, 0),
+    "7_7|REQUEUED|0:0|n01|61|s.t": (Phase.REQUEUED, None, None),
+    "7_8|RUNNING|0:0|n01|61|s.t": (Phase.RUNNING, None, None),
+    "7_9||0:0|n01|61|s.t": (Phase.UNKNOWN, None, None),
 }
 
 
@@ -46,10 +46,11 @@ ACCOUNTS = {
 def test_accounting(row: str, expected: tuple[Phase, int | None, int | None]) -> None:
     (state,) = parse_sacct(f"{row}\n")
     assert (state.phase, state.exit_code, state.signal) == expected
+    assert (state.elapsed_s, state.job_name) == (61, "s.t")
 
 
 def test_ranges_of_pending_tasks_and_other_lines_are_no_jobs() -> None:
-    assert not list(parse_sacct("7_[3-10]|PENDING|0:0|None assigned|s.t\n\nwarning\n"))
+    assert not list(parse_sacct("7_[3-10]|PENDING|0:0|None assigned|0|s.t\n\nwarning\n"))
     assert not list(parse_squeue("\nslurm_load_jobs error\n"))
 
 

@@ -76,6 +76,33 @@ def test_a_held_array_can_be_cancelled(tmp_path: Path) -> None:
     assert eventually(lambda: phases(cluster, array) == [Phase.CANCELLED], 20)
 
 
+def test_an_array_waits_for_those_before_it(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "arrays")
+    naps = python("import time; time.sleep(.5)")
+    first = cluster.submit(an_array(tmp_path, [written_job(tmp_path, "a", naps)]))
+    jobs = [written_job(tmp_path, "b", SLEEPS, token="t2")]
+    second = cluster.submit(an_array(tmp_path, jobs, token="t2", after=(first.job_id,)))
+    jobs = [written_job(tmp_path, "c", naps, token="t3")]
+    before = (first.job_id, second.job_id)
+    third = cluster.submit(an_array(tmp_path, jobs, token="t3", after=before))
+    assert eventually(lambda: phases(cluster, first) == [Phase.COMPLETED], 20)
+    assert eventually(lambda: phases(cluster, second) == [Phase.RUNNING], 20)
+    assert phases(cluster, third) == [Phase.PENDING]
+    cluster.cancel([second.job_id])
+    assert eventually(lambda: phases(cluster, third) == [Phase.COMPLETED], 20)
+
+
+def test_an_array_that_waits_can_be_cancelled(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "arrays")
+    first = cluster.submit(an_array(tmp_path, [written_job(tmp_path, "a", SLEEPS)]))
+    jobs = [written_job(tmp_path, "b", SLEEPS, token="t2")]
+    second = cluster.submit(an_array(tmp_path, jobs, token="t2", after=(first.job_id,)))
+    cluster.cancel([second.task_ids[0]])
+    assert eventually(lambda: phases(cluster, second) == [Phase.CANCELLED], 20)
+    cluster.cancel([first.job_id])
+    assert eventually(lambda: phases(cluster, first) == [Phase.CANCELLED], 20)
+
+
 def test_another_client_finds_the_array_and_a_dead_runner_is_seen(tmp_path: Path) -> None:
     first, second = LocalCluster(tmp_path / "arrays"), LocalCluster(tmp_path / "arrays")
     request = an_array(tmp_path, [written_job(tmp_path, each, SLEEPS) for each in "ab"])

@@ -134,6 +134,33 @@ def test_held_arrays_wait_and_at_most_so_many_run(rack: RunningRack, tmp_path: P
     assert all(result(tmp_path, f"j{index}") for index in range(5))
 
 
+def test_arrays_wait_for_those_before_them(rack: RunningRack, tmp_path: Path) -> None:
+    """Two lanes of one job: a held array in between, one that is cancelled, one long gone."""
+    del rack
+    cluster, ids = SlurmCluster(), ["999999"]
+    arrays = []
+    naps = python("import time; time.sleep(1)")
+    for number in range(4):
+        token = f"t{number}"
+        jobs = [written_job(tmp_path, f"{token}{each}", naps, token=token) for each in "ab"]
+        after = (ids[0], *ids[1 + number % 2 :: 2])
+        request = an_array(
+            tmp_path, jobs, token=token, max_parallel=1, held=number == 2, after=after
+        )
+        arrays.append(cluster.submit(request))
+        ids.append(arrays[-1].job_id)
+    most, done = 0, [Phase.COMPLETED] * 2
+    while not all_over(cluster, ids[4]):
+        seen = cluster.states(ids[1:]).states.values()
+        most = max(most, sum(each.phase is Phase.RUNNING for each in seen))
+    assert eventually(lambda: phases(cluster, arrays[0]) == done, 20)
+    assert phases(cluster, arrays[2]) == [Phase.HELD] * 2
+    cluster.release([ids[3]])
+    assert eventually(lambda: all_over(cluster, ids[3]), 30)
+    assert most == 2
+    assert eventually(lambda: phases(cluster, arrays[2]) == done, 20)
+
+
 def test_the_callers_environment_has_no_effect(
     rack: RunningRack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,7 @@ def test_plan_of_a_sweep() -> None:
 def test_sweep_is_submitted_followed_and_resumed() -> None:
     lines = answer("submit", "recipes", *FAST, "--command", WORK)
     assert lines[-1] == (
-        "Sent 3 jobs in 1 arrays; pdrecipe status --sweep sweeps/tiny follows them."
+        "Sent 3 jobs in 1 array; pdrecipe status --sweep sweeps/tiny follows them."
     )
     assert states() == {"a1": "done", "a2": "done", "b13": "failed", "c4": "done"}
     found = document(code=10)
@@ -145,7 +145,7 @@ def test_more_loads_of_a_recipe_run_alone() -> None:
     path = Path("recipes/c.yaml")
     path.write_text(edited(path.read_text("utf-8"), ("'4'", "4x8x16")), encoding="utf-8")
     lines = answer("submit", "recipes/c.yaml", "--yes", "--sweep", "s")
-    assert lines[-1].startswith("Sent 1 jobs in 1 arrays")
+    assert lines[-1].startswith("Sent 1 job in 1 array")
     assert answer("status", "s") == ["3 points: 3 done."]
     tokens = [each["token"] for each in document("s")["points"]]
     assert tokens[0] != tokens[1] == tokens[2]
@@ -181,9 +181,9 @@ def test_every_problem_of_every_recipe_is_told() -> None:
         path.write_text(edited(path.read_text("utf-8"), edit), encoding="utf-8")
     lines = refusal(run("submit", "recipes", "nowhere.yaml", *FAST, "--command", WORK), 3)
     assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
+        "nowhere.yaml",
         "recipes/a.yaml:8",
         "recipes/c.yaml:3",
-        "nowhere.yaml",
     ]
 
 
@@ -191,7 +191,7 @@ def test_every_problem_of_every_recipe_is_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["submit"], 2, "Missing argument 'SWEEP|RECIPE...'"),
+        (["submit"], 2, "Missing argument 'SWEEP|SPEC|RECIPE...'"),
         (["submit", "recipes", "--launcher", "command"], 2, "go together"),
         (["submit", "recipes", "--command", "'"], 2, "cannot be split: No closing quotation"),
         (["submit", "recipes", "--command", "x {foo}"], 3, "has no placeholder {foo}"),

@@ -139,14 +139,15 @@ def test_killed_at_every_step_of_submission(
     adopts=st.booleans(),
     late=st.none() | st.integers(0, 12),
     canary=st.booleans(),
+    limit=st.integers(0, 2),
 )
 def test_killed_again_and_again(
-    kills: list[tuple[int, int, bool]], adopts: bool, late: int | None, canary: bool
+    kills: list[tuple[int, int, bool]], adopts: bool, late: int | None, canary: bool, limit: int
 ) -> None:
     """Clients die one after the other while some of the jobs run."""
     with TemporaryDirectory() as root:
         cluster = FakeCluster(adopts=adopts, late=late)
-        folder = sweep_folder(Path(root), canary=canary)
+        folder = sweep_folder(Path(root), canary=canary, max_parallel=limit)
         for at, jobs, to_the_end in kills:
             life(cluster, at, submit, folder, cluster, RECIPES)
             cluster.start(jobs)
@@ -155,3 +156,4 @@ def test_killed_again_and_again(
             life(cluster, at // 2, resume, folder, cluster)
         life(cluster, 0, submit, folder, cluster, RECIPES, unfinished)
         assert_all_done_once(folder, cluster)
+        assert not limit or cluster.most_at_once <= limit

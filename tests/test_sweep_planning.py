@@ -71,10 +71,6 @@ def test_job_of_a_recipe() -> None:
     ("edits", "problem"),
     [
         (
-            [("schema: 2\n", "schema: 2\nsweep: {a: [1]}\n")],
-            "tiny.yaml:2: sweep: several recipes in one file (expand it, one file for each job)",
-        ),
-        (
             [("gpus_per_node: 4", "gpus_per_node: 4, het_jobs: true")],
             (
                 "tiny.yaml:5: resources.het_jobs: cannot be submitted"

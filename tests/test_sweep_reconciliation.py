@@ -25,7 +25,7 @@ from generator.sweep.events import (
 from generator.sweep.failures import Flake, cause_of, is_flake
 from generator.sweep.history import history
 from generator.sweep.observation import Observation, Unreadable
-from generator.sweep.reconciliation import reconcile
+from generator.sweep.reconciliation import OVERTIME_S, reconcile
 from generator.sweep.selection import chosen, failed, flakes, named, unfinished
 from generator.sweep.statuses import PointState, PointStatus, point_statuses
 
@@ -240,14 +240,43 @@ def test_one_failed_point_of_a_job_leaves_the_others() -> None:
         look(report(job(Phase.FAILED, exit_code=1), queue=False)),
         look(report(accounting=False)),
         look(report(job(Phase.RUNNING, asked="sacct"))),
+        look(report(job(Phase.RUNNING, asked="sacct", elapsed_s=3600 + OVERTIME_S))),
+        look(report(job(Phase.RUNNING, asked="sacct", elapsed_s=10**6), queue=False)),
+        look(report(job(Phase.PENDING, asked="sacct", elapsed_s=10**6))),
     ],
-    ids=["squeue", "both", "only accounting knows", "sacct", "sacct lags"],
+    ids=[
+        "squeue",
+        "both",
+        "only accounting knows",
+        "sacct",
+        "sacct lags",
+        "its time may not be over",
+        "squeue, and sacct never heard the end",
+        "sacct has it pending",
+    ],
 )
 def test_silence_ends_nothing(seen: Observation) -> None:
     recorded, (first, _) = after(RAN, seen, twice=True)
     assert not [each for each in recorded if isinstance(each, Ended)]
     assert first.state is PointState.UNKNOWN
     assert chosen([first], unfinished) == {}
+
+
+def test_job_that_accounting_runs_for_ever_is_lost_once_its_time_is_over() -> None:
+    """Its node died while slurmdbd was down: nothing will ever write down its end."""
+    seen = look(report(job(Phase.RUNNING, asked="sacct", elapsed_s=3601 + OVERTIME_S)))
+    assert state_of(RAN, seen, twice=False)[0] is PointState.UNKNOWN
+    state, why = state_of(RAN, seen)
+    assert (state, why) == (
+        PointState.LOST,
+        "gone from the queue without a result; accounting has it RUNNING for 90 of its 60 minutes",
+    )
+    assert chosen([status(state, why=why)], unfinished) == {"p": f"lost: {why}"}
+
+
+def test_job_over_its_time_that_the_queue_still_has_is_not_lost() -> None:
+    seen = look(report(job(Phase.RUNNING, nodes=("n1",), elapsed_s=10**6)))
+    assert state_of(RAN, seen) == (PointState.RUNNING, "")
 
 
 def test_result_counts_while_nothing_answers() -> None:

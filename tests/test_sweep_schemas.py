@@ -1,4 +1,4 @@
-"""The schemas of ledgers and status documents, against what is written and against nonsense."""
+"""The schemas of what a sweep writes, against what is written and against nonsense."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from generator.cluster.job_file import SrtctlLauncher, read_job_file, read_result
+from generator.errors import InvalidInput
 from generator.sweep.events import End, Event, Record, record_line
 from generator.sweep.looking import glance
 from generator.sweep.status_document import status_document
@@ -39,7 +41,7 @@ def described(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 ALL = [
     pytest.param(name, each, id=place)
-    for name in ("ledger", "status")
+    for name in ("ledger", "status", "job", "result")
     for place, each in described(schema(name), name)
 ]
 
@@ -52,7 +54,7 @@ def test_property_is_described_and_its_examples_are_valid(name: str, part: dict[
     assert [each for each in part["examples"] if not alone.is_valid(each)] == []
 
 
-@pytest.mark.parametrize("name", ["ledger", "status"])
+@pytest.mark.parametrize("name", ["ledger", "status", "job", "result"])
 def test_schema_is_a_schema(name: str) -> None:
     Draft202012Validator.check_schema(schema(name))
 
@@ -72,6 +74,11 @@ def test_a_sweep_writes_what_the_schemas_say(tmp_path: Path) -> None:
     assert [each for line in lines for each in errors(LEDGER, line)] == []
     document = status_document(folder, folder.read_settings(), glance(folder, cluster), ())
     assert errors(STATUS, json.loads(json.dumps(document))) == []
+    for name in ("job", "result"):
+        written = [json.loads(path.read_text()) for path in folder.root.rglob(f"{name}.json")]
+        assert len(written) >= 4
+        validator = Draft202012Validator(schema(name))
+        assert [each for found in written for each in errors(validator, found)] == []
 
 
 @given(EVENTS)
@@ -96,3 +103,81 @@ def test_every_kind_of_event_is_in_the_schema(event: Event) -> None:
 )
 def test_nonsense_is_no_line(line: dict[str, Any]) -> None:
     assert errors(LEDGER, line)
+
+
+JOB = {
+    "version": 1,
+    "token": "0a",
+    "recipe": "/s/recipes/a.yaml",
+    "points": [{"point_id": "a-c1", "concurrency": 1, "folder": "/s/points/a-c1"}],
+    "launcher": {"kind": "command", "argv": ["true"], "environment": [["A", "1"]]},
+    "time_minutes": 60,
+    "max_runs": 3,
+}
+RESULT = {
+    "version": 1,
+    "token": "0a",
+    "point_id": "a-c1",
+    "concurrency": None,
+    "status": "done",
+    "reason": "",
+    "exit_code": 0,
+    "started": 1.5,
+    "ended": 2.0,
+    "job_id": "7_0",
+    "run": 1,
+    "nodes": ["n1"],
+    "output": "/s/arrays/0a/jobs/00000/runs/7.0",
+    "log_tail": "",
+}
+LAUNCHER: dict[str, Any] = {
+    "kind": "srtctl",
+    "checkout": "/c",
+    "python": "/p",
+    "config": None,
+    "environment": [],
+}
+
+
+def written(folder: Path, name: str, document: dict[str, Any]) -> Path:
+    (folder / name).write_text(json.dumps(document), encoding="utf-8")
+    return folder
+
+
+def test_job_and_result_are_read(tmp_path: Path) -> None:
+    job = read_job_file(written(tmp_path, "job.json", {**JOB, "launcher": LAUNCHER, "new": 1}))
+    assert job.launcher == SrtctlLauncher(checkout=Path("/c"), python=Path("/p"))
+    assert job.points[0].folder == Path("/s/points/a-c1")
+    found = read_result(written(tmp_path, "result.json", RESULT))
+    assert found is not None
+    assert (found.nodes, found.concurrency) == (("n1",), None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "is not version 1 of its format"),
+        ({"launcher": {"kind": "shell"}}, "launcher.kind"),
+        ({"launcher": {**LAUNCHER, "python": "bin/python"}}, "launcher.python"),
+        ({"launcher": {**LAUNCHER, "environment": [["A"]]}}, "launcher.environment[0]"),
+        ({"points": []}, "points"),
+        ({"points": [{**JOB["points"][0], "point_id": "../a"}]}, "points[0].point_id"),  # type: ignore[index]
+        ({"time_minutes": 1.5}, "time_minutes"),
+        ({"recipe": None}, "recipe"),
+    ],
+    ids=str,
+)
+def test_nonsense_is_no_job(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_job_file(written(tmp_path, "job.json", {**JOB, **change}))
+    (problem,) = refused.value.problems
+    assert message in str(problem)
+    assert problem.hint
+
+
+@pytest.mark.parametrize("name", [name for name in RESULT if name != "version"])
+def test_nonsense_is_no_result(tmp_path: Path, name: str) -> None:
+    rest = {key: each for key, each in RESULT.items() if key != name}
+    for document in (rest, {**RESULT, name: {}}):
+        with pytest.raises(InvalidInput, match=f"(?s){name}.*move it away"):
+            read_result(written(tmp_path, "result.json", document))

@@ -19,13 +19,10 @@ from generator.checks.siblings import gather_siblings
 from generator.checks.suppressions import UNUSED, names, suppress
 from generator.errors import InvalidInput, Problem
 from generator.normal_form import normal_form
-from generator.recipe_expansion import Variant, variant_count, variants
+from generator.recipe_expansion import Variant, all_variants
 from generator.recipe_inputs import RecipeFile, RecipeInputs
 from generator.recipe_sources import RecipeSource
 from generator.wording import did_you_mean, shown
-
-MAX_VARIANTS = 20_000
-"""Jobs of one file: a grid beyond it is a slip, and would take minutes."""
 
 _KNOWN_IDS = frozenset(rule.id for rule in RULES)
 _KNOWN_NAMES = _KNOWN_IDS | frozenset(rule.family for rule in RULES)
@@ -77,7 +74,7 @@ def check_recipes(
     expanded: list[tuple[RecipeFile, tuple[Variant, ...]]] = []
     for file in inputs.recipes:
         try:
-            expanded.append((file, _jobs(file)))
+            expanded.append((file, all_variants(file.document)))
         except InvalidInput as error:
             problems += error.problems
     siblings = gather_siblings(expanded)
@@ -119,15 +116,6 @@ def findings_of_job(
     for rule in rules:
         for hit in rule.check(job):
             yield rule, hit
-
-
-def _jobs(file: RecipeFile) -> tuple[Variant, ...]:
-    """Every job of a file; raises InvalidInput where it cannot be expanded, or has too many."""
-    count = variant_count(file.document)
-    if count > MAX_VARIANTS:
-        message = f"makes {count:,} jobs, and at most {MAX_VARIANTS:,} are checked"
-        raise InvalidInput(file.document.problem(("sweep",), message, "split the sweep"))
-    return tuple(variants(file.document))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -34,7 +34,8 @@ from generator.calibration_view import (
     requests_lines,
 )
 from generator.cli.engine_flags import engine_flags, given_flags
-from generator.cli.output import echo, paragraph, progress, table, talk
+from generator.cli.output import echo, paragraph, table, talk
+from generator.cli.progress import progress
 from generator.errors import InvalidInput, Problem
 from generator.startup_log import StartupLog, read_startup_log
 from generator.workload import Workload

@@ -6,9 +6,7 @@ import os
 import re
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TextIO
@@ -17,7 +15,6 @@ import click
 
 from generator.errors import InvalidInput, PdrecipeError, Problem
 
-_PROGRESS_AFTER_S = 1.0
 _LEAST_WIDTH = 3
 _PAGE_WIDTH = 100
 _LEAST_TEXT_WIDTH = 12
@@ -160,20 +157,3 @@ def _is_figures(cells: Iterable[str]) -> bool:
 def _colour(stream: TextIO | None) -> bool:
     """Whether to style what goes there; a stream is None where the shell closed it (``>&-``)."""
     return stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
-
-
-@contextmanager
-def progress(label: str) -> Iterator[Callable[[str], None]]:
-    """A running count on stderr for work over a second; silent where nobody watches."""
-    started = time.monotonic()
-    count = 0
-
-    def tick(item: str) -> None:
-        nonlocal count
-        count += 1
-        if sys.stderr.isatty() and time.monotonic() - started > _PROGRESS_AFTER_S:
-            click.echo(f"\r\x1b[K{label} {count}: {item[:60]}", err=True, nl=False)
-
-    yield tick
-    if sys.stderr.isatty() and time.monotonic() - started > _PROGRESS_AFTER_S:
-        click.echo("\r\x1b[K", err=True, nl=False)

@@ -8,10 +8,9 @@ import click
 
 from generator.cli.sweep_work import (
     dry_run_option,
-    found_sweep,
     keep_others_out,
-    opened_client,
     send_again,
+    sweep_alone,
     sweep_option,
     yes_option,
 )
@@ -30,9 +29,5 @@ def resume(*, where: tuple[str, ...], sweep: Path | None, dry_run: bool, yes: bo
     out; pdrecipe retry sends it.
     """
     keep_others_out()
-    folder, others = found_sweep(sweep, where)
-    if others:
-        raise click.UsageError(f"{others[0]} is not a sweep")
-    with folder.locked():
-        client = opened_client(folder)
-        send_again(client, unfinished, yes=yes, dry_run=dry_run)
+    folder = sweep_alone(sweep, where)
+    send_again(folder, lambda _history: unfinished, yes=yes, dry_run=dry_run)

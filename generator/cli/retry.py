@@ -10,14 +10,13 @@ from generator.cli.sweep_work import (
     dry_run_option,
     found_sweep,
     keep_others_out,
-    opened_client,
     send_again,
     sweep_option,
     yes_option,
 )
-from generator.sweep.history import history
+from generator.sweep.history import History
 from generator.sweep.naming import named_points
-from generator.sweep.selection import failed, named
+from generator.sweep.selection import Choice, failed, named
 
 
 @click.command()
@@ -42,8 +41,8 @@ def retry(
     folder, words = found_sweep(sweep, points)
     if bool(words) == all_failed:
         raise click.UsageError("name points, or give --failed")
-    with folder.locked():
-        client = opened_client(folder)
-        known = history(folder.ledger.read().events)
-        choice = failed if all_failed else named(named_points(words, known))
-        send_again(client, choice, yes=yes, dry_run=dry_run)
+
+    def choose(known: History) -> Choice:
+        return failed if all_failed else named(named_points(words, known))
+
+    send_again(folder, choose, yes=yes, dry_run=dry_run)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 
 import click
 
 from generator.cli.output import echo, table, talk
-from generator.cli.sweep_work import found_sweep, keep_others_out, opened_client, sweep_option
+from generator.cli.progress import bar, is_watched, show_line
+from generator.cli.sweep_work import keep_others_out, opened_client, sweep_alone, sweep_option
 from generator.cluster.protocol import NodeProblem
 from generator.errors import ClusterFailure, InvalidInput, PdrecipeError
 from generator.sweep.client import SweepClient
@@ -24,6 +24,7 @@ from generator.sweep.status_view import (
     status_rows,
     status_summary,
 )
+from generator.sweep.statuses import PointState
 
 _NOT_ALL_DONE = 10
 
@@ -56,9 +57,7 @@ def status(
     Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer.
     """
     keep_others_out()
-    folder, others = found_sweep(sweep, where)
-    if others:
-        raise click.UsageError(f"{others[0]} is not a sweep")
+    folder = sweep_alone(sweep, where)
     client = opened_client(folder)
     view = _watched(client, every) if watch else _looked(client, again=False)
     nodes = _node_problems(client)
@@ -109,13 +108,14 @@ def _watched(client: SweepClient, every_s: float) -> Look:
             talk(str(failure))
             view = client.glance()
         summary = status_summary(view)
-        if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{summary}", err=True, nl=False)
+        if is_watched():
+            done = sum(each.state is PointState.DONE for each in view.statuses)
+            show_line(f"{bar(done, len(view.statuses))} {summary}")
         elif summary != told:
             talk(summary)
         told = summary
         if not any(each.state in MOVING for each in view.statuses):
-            if sys.stderr.isatty():
+            if is_watched():
                 click.echo(err=True)
             return view
         time.sleep(every_s)

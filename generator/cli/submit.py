@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from generator import recipe_inputs
 from generator.checks.report import text_lines
 from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
@@ -30,13 +29,14 @@ from generator.cluster.command import command_problems
 from generator.cluster.registry import CLUSTERS
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.files import read_text
-from generator.recipe_sources import collect_sources
+from generator.recipe import Dialect
+from generator.recipe_inputs import RecipeInputs
 from generator.site import Site, parse_site
 from generator.sweep.client import SweepClient
 from generator.sweep.directives import is_job_name
 from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep, is_sweep, open_sweep
 from generator.sweep.preflight import preflight
-from generator.sweep.recipe_files import common_name, read_recipes
+from generator.sweep.recipe_files import common_name, read_recipes_to_send
 from generator.sweep.selection import never_sent
 from generator.sweep.site_use import ANY_SITE
 from generator.sweep.swept_recipe import SweptRecipe
@@ -45,13 +45,20 @@ _LAUNCHERS = ("srtctl", "command")
 
 
 @click.command()
-@click.argument("what", metavar="SWEEP|RECIPE...", nargs=-1, required=True,
+@click.argument("what", metavar="SWEEP|SPEC|RECIPE...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
 @click.option(
     "--sweep",
     type=click.Path(path_type=Path),
     help="Folder of the sweep, made if it is not there; sweeps/<what the names have in common>"
     " where absent.",
+)
+@click.option(
+    "--dialect",
+    type=click.Choice([dialect.value for dialect in Dialect]),
+    default=Dialect.V2.value,
+    show_default=True,
+    help="Which recipes a SPEC stands for: the srt-slurm layout of --dialect in pdrecipe generate.",
 )
 @click.option("--name", help="Begins the names of its jobs; the folder's name where absent.")
 @click.option(
@@ -66,7 +73,7 @@ _LAUNCHERS = ("srtctl", "command")
     help="What a job runs: srt-slurm's orchestrator, or --command.  [default: srtctl]",
 )
 @click.option("--command", help="For --launcher command: the command line, with placeholders.")
-@click.option("--max-parallel", type=click.IntRange(1), help="Jobs that run at once.")
+@click.option("--max-parallel", type=click.IntRange(1), help="Jobs of the sweep that run at once.")
 @click.option("--canary/--no-canary", default=None, help="One job of each configuration first.")
 @click.option(
     "--stop-after",
@@ -87,6 +94,7 @@ def submit(
     *,
     what: tuple[Path, ...],
     sweep: Path | None,
+    dialect: str,
     name: str | None,
     cluster: str | None,
     site: Path | None,
@@ -102,12 +110,17 @@ def submit(
 ) -> None:
     """Submit recipes, files or folders of them, as jobs of a sweep.
 
+    A SPEC stands for the recipes that pdrecipe generate has written for it: those files are sent,
+    as they were reviewed, and only while they are what the spec gives. A file with base or sweep
+    is as many jobs as srtctl makes of it.
+
     Whatever a sweep has or had on its way is left out: pdrecipe resume takes up what failed or was
     lost. A SWEEP that is named keeps its settings unless an option changes them.
     """
     keep_others_out()
-    recipes = read_recipes(each for each in what if not is_sweep(each))
-    _demand_sound(recipes)
+    named = read_recipes_to_send((each for each in what if not is_sweep(each)), Dialect(dialect))
+    _demand_sound(named.inputs)
+    recipes = named.recipes
     root = _root(what, sweep, recipes)
     options = {
         "name": name,
@@ -124,10 +137,10 @@ def submit(
     client = new_client(folder, settings, _site(folder, site, site_text))
     view = client.preview(recipes)
     planned = client.plan(view, never_sent, recipes)
-    show_plan(view, planned)
+    show_plan(client, view, planned)
     demand_budget(planned, max_gpu_hours)
     if dry_run:
-        show_scripts(client, planned)
+        show_scripts(client, view, planned)
     elif planned.arrays:
         confirmed(f"Send {len(planned.jobs)} jobs to {settings.cluster}?", yes=yes)
         _submit(client, recipes, site_text, max_gpu_hours, look_first=look_first)
@@ -137,9 +150,8 @@ def submit(
         echo("What is sent from now on is sent as you say.")
 
 
-def _demand_sound(recipes: list[SweptRecipe]) -> None:
+def _demand_sound(inputs: RecipeInputs) -> None:
     """The check that review uses: raises AnswerIsNo where a recipe has an error, and shows all."""
-    inputs = recipe_inputs.read_recipes(collect_sources(each.file for each in recipes))
     result = check_recipes(inputs)
     if result.problems:
         raise InvalidInput(result.problems)
@@ -157,7 +169,7 @@ def _demand_sound(recipes: list[SweptRecipe]) -> None:
 
 def _submit(
     client: SweepClient,
-    recipes: list[SweptRecipe],
+    recipes: tuple[SweptRecipe, ...],
     site_text: str | None,
     max_gpu_hours: float | None,
     *,
@@ -188,7 +200,7 @@ def _keep(client: SweepClient, site_text: str | None) -> None:
     client.folder.write_settings(client.settings)
 
 
-def _root(what: tuple[Path, ...], sweep: Path | None, recipes: list[SweptRecipe]) -> Path:
+def _root(what: tuple[Path, ...], sweep: Path | None, recipes: tuple[SweptRecipe, ...]) -> Path:
     """The folder of the sweep: --sweep, one that is named, or one by the recipes' names."""
     named = [each for each in what if is_sweep(each)]
     if len(named) > 1 or (named and sweep is not None):

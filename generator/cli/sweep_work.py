@@ -10,14 +10,23 @@ from typing import Any
 
 import click
 
-from generator.cli.output import echo, progress, table, talk
+from generator.cli.output import echo, table, talk
+from generator.cli.progress import progress
 from generator.cluster.registry import connect
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.site import Site
 from generator.sweep.client import SweepClient
 from generator.sweep.folder import SweepFolder, SweepSettings, is_sweep, open_sweep
+from generator.sweep.history import History, history
 from generator.sweep.looking import Look
-from generator.sweep.plan_view import left_out, plan_headers, plan_rows, plan_summary, reasons
+from generator.sweep.plan_view import (
+    counted,
+    left_out,
+    plan_headers,
+    plan_rows,
+    plan_summary,
+    reasons,
+)
 from generator.sweep.planning import Plan
 from generator.sweep.selection import Choice
 from generator.sweep.sending import Sender
@@ -71,6 +80,14 @@ def found_sweep(sweep: Path | None, words: tuple[str, ...] = ()) -> tuple[SweepF
     return open_sweep(candidates[0]), others
 
 
+def sweep_alone(sweep: Path | None, where: tuple[str, ...]) -> SweepFolder:
+    """The sweep of a command that takes nothing else; errors as ``found_sweep``."""
+    folder, others = found_sweep(sweep, where)
+    if others:
+        raise click.UsageError(f"{others[0]} is not a sweep")
+    return folder
+
+
 def _nearby() -> list[Path]:
     here = Path.cwd()
     around = [each for each in (here, *here.parents) if is_sweep(each)]
@@ -100,6 +117,7 @@ def new_client(folder: SweepFolder, settings: SweepSettings, site: Site) -> Swee
         site=site,
         sender=sender,
         say=talk,
+        progress=progress,
     )
 
 
@@ -111,11 +129,11 @@ def refreshed(client: SweepClient) -> Look:
     return view
 
 
-def show_plan(view: Look, planned: Plan) -> None:
+def show_plan(client: SweepClient, view: Look, planned: Plan) -> None:
     """The plan screen."""
     if planned.arrays:
         echo(table(plan_headers(), plan_rows(planned)))
-        for line in plan_summary(planned):
+        for line in plan_summary(planned, len(client.waited_for(view))):
             echo(line)
         for count, why in reasons(planned):
             echo(f"  {count}: {why}")
@@ -137,12 +155,17 @@ def demand_budget(planned: Plan, max_gpu_hours: float | None) -> None:
         )
 
 
-def show_scripts(client: SweepClient, planned: Plan) -> None:
-    """What would be sent, word for word; every submission has a token of its own."""
-    for array in planned.arrays:
-        request = client.sender.request(client.sender.token(), array)
+def show_scripts(client: SweepClient, view: Look, planned: Plan) -> None:
+    """What would be sent, word for word; every submission has a token of its own.
+
+    Ids that Slurm has yet to give out stand as ``ARRAY1``.
+    """
+    after = client.waited_for(view)
+    for place, array in enumerate(planned.arrays):
+        before = (*after, *(f"ARRAY{each + 1}" for each in planned.before(place)))
+        request = client.sender.request(client.sender.token(), array, before)
         there = [each for each in (request.folder, *request.folder.parents) if each.exists()]
-        echo(f"# {request.job_name}: {len(array.jobs)} jobs")
+        echo(f"# {request.job_name}: {counted(len(array.jobs), 'job')}")
         echo(client.sender.cluster.script(request))
         _remove_empty(request.folder, set(there))
 
@@ -170,21 +193,26 @@ def confirmed(question: str, *, yes: bool) -> None:
 
 def sent(client: SweepClient, view: Look, planned: Plan) -> None:
     """Send a plan, counting as it goes."""
-    with progress("submitting") as tick:
+    with progress("submitting", len(planned.jobs)) as tick:
         client.send(view, planned, tick)
     echo(
-        f"Sent {len(planned.jobs)} jobs in {len(planned.arrays)} arrays;"
+        f"Sent {counted(len(planned.jobs), 'job')} in {counted(len(planned.arrays), 'array')};"
         f" pdrecipe status --sweep {os.path.relpath(client.folder.root)} follows them."
     )
 
 
-def send_again(client: SweepClient, choice: Choice, *, yes: bool, dry_run: bool) -> None:
-    """Plan what a choice takes of a sweep, show it, and send it."""
-    view = refreshed(client)
-    planned = client.plan(view, choice)
-    show_plan(view, planned)
-    if dry_run:
-        show_scripts(client, planned)
-    elif planned.arrays:
-        confirmed(f"Send {len(planned.jobs)} jobs?", yes=yes)
-        sent(client, view, planned)
+def send_again(
+    folder: SweepFolder, choose: Callable[[History], Choice], *, yes: bool, dry_run: bool
+) -> None:
+    """Plan what is chosen of a sweep by its history, show it, and send it, alone."""
+    with folder.locked():
+        client = opened_client(folder)
+        choice = choose(history(folder.ledger.read().events))
+        view = refreshed(client)
+        planned = client.plan(view, choice)
+        show_plan(client, view, planned)
+        if dry_run:
+            show_scripts(client, view, planned)
+        elif planned.arrays:
+            confirmed(f"Send {counted(len(planned.jobs), 'job')}?", yes=yes)
+            sent(client, view, planned)

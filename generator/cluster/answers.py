@@ -8,7 +8,7 @@ from generator.cluster.allocation import expand_nodes
 from generator.cluster.protocol import JobState, NodeProblem, Phase
 
 SQUEUE_FORMAT = "%i|%T|%r|%N|%j"
-SACCT_FIELDS = "JobID,State,ExitCode,NodeList,JobName"
+SACCT_FIELDS = "JobID,State,ExitCode,NodeList,ElapsedRaw,JobName"
 SINFO_FORMAT = "%N|%T|%E"
 
 _PHASES = {
@@ -67,9 +67,9 @@ def parse_squeue(text: str) -> Iterator[JobState]:
 def parse_sacct(text: str) -> Iterator[JobState]:
     """The jobs that ``sacct -n -P -X -o SACCT_FIELDS`` printed, without ranges of pending ones."""
     for row in text.splitlines():
-        fields = row.split("|", 4)
-        if len(fields) == 5 and "[" not in fields[0]:
-            task_id, words, codes, nodes, name = fields
+        fields = row.split("|", 5)
+        if len(fields) == 6 and "[" not in fields[0]:
+            task_id, words, codes, nodes, elapsed, name = fields
             state = words.split()[0] if words else ""
             phase = _phase(state)
             code, _, number = codes.partition(":")
@@ -81,6 +81,7 @@ def parse_sacct(text: str) -> Iterator[JobState]:
                 exit_code=int(code) if code.isdigit() and not phase.is_live else None,
                 signal=int(number) if number.isdigit() and not phase.is_live else None,
                 nodes=() if nodes == "None assigned" else expand_nodes(nodes),
+                elapsed_s=int(elapsed) if elapsed.isdigit() else None,
                 job_name=name,
                 asked="sacct",
             )

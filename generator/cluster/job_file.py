@@ -1,17 +1,20 @@
 """``job.json`` and ``result.json``: what a job is told, and what it says of each point.
 
-Both are JSON, written atomically; neither is ever unpickled. Paths in them are absolute.
+Both are JSON, written atomically and checked against ``schemas/job.schema.json`` and
+``schemas/result.schema.json`` when read; neither is ever unpickled. Paths in them are absolute.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from generator.documents import Document
 from generator.errors import InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
+from generator.validation import problems
 
 JOB_FILE = "job.json"
 RESULT_FILE = "result.json"
@@ -20,6 +23,7 @@ ATTEMPTS = "attempts"
 DONE = "done"
 FAILED = "failed"
 VERSION = 1
+_HINT = "move it away, then resume the sweep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,28 +119,23 @@ def write_job_file(folder: Path, job: JobFile) -> None:
 
 def read_job_file(folder: Path) -> JobFile:
     """The job of a folder; raises InvalidInput when it is missing or not as written."""
-    path = folder / JOB_FILE
-    document = _read(path)
-    try:
-        launcher = dict(document["launcher"])
-        kind = launcher.pop("kind")
-        return JobFile(
-            token=document["token"],
-            recipe=Path(document["recipe"]),
-            points=tuple(
-                JobPoint(
-                    point_id=point["point_id"],
-                    concurrency=point["concurrency"],
-                    folder=Path(point["folder"]),
-                )
-                for point in document["points"]
-            ),
-            launcher=_READERS[kind](launcher),
-            time_minutes=document["time_minutes"],
-            max_runs=document["max_runs"],
-        )
-    except (KeyError, TypeError) as error:
-        raise _broken(path, f"lacks or misspells {error}") from error
+    document = _read(folder / JOB_FILE, "job")
+    launcher = document["launcher"]
+    return JobFile(
+        token=document["token"],
+        recipe=Path(document["recipe"]),
+        points=tuple(
+            JobPoint(
+                point_id=point["point_id"],
+                concurrency=point["concurrency"],
+                folder=Path(point["folder"]),
+            )
+            for point in document["points"]
+        ),
+        launcher=_READERS[launcher["kind"]](launcher),
+        time_minutes=document["time_minutes"],
+        max_runs=document["max_runs"],
+    )
 
 
 def is_claimed_by_another(job: JobFile, point: JobPoint) -> bool:
@@ -169,12 +168,9 @@ def read_result(folder: Path) -> PointResult | None:
     path = folder / RESULT_FILE
     if not path.exists():
         return None
-    document = _read(path)
-    try:
-        fields = {name: document[name] for name in PointResult.__dataclass_fields__}
-        return PointResult(**{**fields, "nodes": tuple(document["nodes"])})
-    except (KeyError, TypeError) as error:
-        raise _broken(path, f"lacks or misspells {error}") from error
+    document = _read(path, "result")
+    fields = {name: document[name] for name in PointResult.__dataclass_fields__}
+    return PointResult(**{**fields, "nodes": tuple(document["nodes"])})
 
 
 def _command(fields: dict[str, Any]) -> Launcher:
@@ -200,16 +196,20 @@ _KINDS: dict[type, str] = {CommandLauncher: "command", SrtctlLauncher: "srtctl"}
 _READERS = {"command": _command, "srtctl": _srtctl}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, schema_name: str) -> dict[str, Any]:
+    """A JSON object that its schema accepts; any other file is refused as a whole."""
+    text = read_text(path, str(path))
     try:
-        document = json.loads(read_text(path, str(path)))
-    except json.JSONDecodeError as error:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
         raise _broken(path, "is not JSON") from error
-    if not isinstance(document, dict) or document.get("version") != VERSION:
+    if not isinstance(data, dict) or data.get("version") != VERSION:
         raise _broken(path, f"is not version {VERSION} of its format")
-    return document
+    document = Document(source=str(path), text=text, data=data, lines={})
+    if found := problems(document, schema_name):
+        raise InvalidInput(replace(each, hint=each.hint or _HINT) for each in found)
+    return data
 
 
 def _broken(path: Path, message: str) -> InvalidInput:
-    hint = "move it away, then resume the sweep"
-    return InvalidInput(Problem(message=message, hint=hint, source=str(path)))
+    return InvalidInput(Problem(message=message, hint=_HINT, source=str(path)))

@@ -42,6 +42,7 @@ from generator.cluster.queue_runner import run_queue
 
 _PREFIX = "local-"
 _STARTING_SECONDS = 20
+_PATIENCE_MINUTES = 60 * 24 * 365  # a runner may wait long; it keeps each job's limit itself
 
 
 class LocalCluster:
@@ -71,9 +72,8 @@ class LocalCluster:
 
     def submit(self, request: ArrayRequest) -> SubmittedArray:
         folder = self._write_queue(request)
-        limit = len(request.jobs) * (request.parameters.time_minutes + 2)
         executor = LocalExecutor(folder)
-        executor.update_parameters(timeout_min=limit, stderr_to_stdout=True)
+        executor.update_parameters(timeout_min=_PATIENCE_MINUTES, stderr_to_stdout=True)
         with cleaned_environment(), _deaf_to_the_terminal():
             self._started.append(executor.submit(run_queue, str(folder)))
         deadline = time.monotonic() + _STARTING_SECONDS
@@ -101,7 +101,6 @@ class LocalCluster:
         for folder, indices in self._tasks(task_ids):
             for index in indices:
                 ask_to_cancel(folder, index)
-        self._release_cancelled(task_ids)
 
     def release(self, task_ids: Sequence[str]) -> None:
         for folder, _ in self._tasks(task_ids):
@@ -109,10 +108,6 @@ class LocalCluster:
 
     def node_problems(self) -> tuple[NodeProblem, ...]:
         return ()
-
-    def _release_cancelled(self, task_ids: Sequence[str]) -> None:
-        """A held array that is cancelled as a whole has to go on to its end."""
-        self.release([task_id for task_id in task_ids if "_" not in task_id])
 
     def _tasks(self, task_ids: Sequence[str]) -> Iterator[tuple[Path, list[int]]]:
         for task_id in task_ids:
@@ -128,6 +123,7 @@ class LocalCluster:
             max_parallel=request.max_parallel or 1,
             time_minutes=request.parameters.time_minutes,
             held=request.held,
+            after=tuple(each.removeprefix(_PREFIX) for each in request.after),
         )
         write_queue(folder, queue)
         return folder

@@ -45,7 +45,8 @@ class ArrayRequest:
     ``token`` is new for every submission and written to the ledger before it; the job name is
     ``<sweep>.<token>``, by which a client that was killed finds the array again. ``folder`` takes
     submitit's files and the logs, one folder a token. ``jobs`` are the job folders by array index.
-    ``max_parallel`` limits the jobs that run at once (0: no limit). A held array waits for
+    ``max_parallel`` limits the jobs that run at once (0: no limit). ``after`` are job ids of arrays
+    that must be over, however they ended, before this one starts. A held array waits for
     ``Cluster.release``.
     """
 
@@ -57,6 +58,7 @@ class ArrayRequest:
     comment: str = ""
     max_parallel: int = 0
     held: bool = False
+    after: tuple[str, ...] = ()
 
     @property
     def job_name(self) -> str:
@@ -105,7 +107,8 @@ class JobState:
 
     ``state`` is the cluster's own word (``OUT_OF_MEMORY``, ``CANCELLED``), ``reason`` its
     explanation of a pending job. ``exit_code`` and ``signal`` are None while unknown; a live job
-    has none. ``nodes`` are names, empty before the first run. ``asked`` is the command that knew.
+    has none. ``nodes`` are names, empty before the first run. ``elapsed_s`` is what accounting
+    counts of its last run. ``asked`` is the command that knew.
     """
 
     task_id: str
@@ -115,6 +118,7 @@ class JobState:
     exit_code: int | None = None
     signal: int | None = None
     nodes: tuple[str, ...] = ()
+    elapsed_s: int | None = None
     job_name: str = ""
     asked: str = ""
 

@@ -25,12 +25,16 @@ CANCEL_FOLDER = "cancel"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The jobs of a local array, how many run at once, and how long each may take."""
+    """The jobs of a local array, how many run at once, and how long each may take.
+
+    ``after`` are tokens of arrays that must be over first.
+    """
 
     jobs: tuple[Path, ...]
     max_parallel: int
     time_minutes: int
     held: bool
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,7 @@ def write_queue(folder: Path, queue: Queue) -> None:
         "max_parallel": queue.max_parallel,
         "time_minutes": queue.time_minutes,
         "held": queue.held,
+        "after": queue.after,
     }
     write_text_atomically(folder / QUEUE_FILE, json.dumps(document, indent=1) + "\n")
 
@@ -59,7 +64,8 @@ def read_queue(folder: Path) -> Queue:
     path = folder / QUEUE_FILE
     document = json.loads(read_text(path, str(path)))
     jobs = tuple(Path(job) for job in document.pop("jobs"))
-    return Queue(jobs=jobs, **document)
+    after = tuple(document.pop("after", ()))
+    return Queue(jobs=jobs, after=after, **document)
 
 
 def note_event(folder: Path, event: QueueEvent) -> None:

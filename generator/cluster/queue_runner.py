@@ -12,8 +12,10 @@ from pathlib import Path
 
 from generator.cluster.queue_files import (
     RELEASED_FILE,
+    Queue,
     QueueEvent,
     is_cancelled,
+    is_run,
     note_event,
     note_runner,
     read_queue,
@@ -76,7 +78,7 @@ def run_queue(folder: str) -> None:
     here = Path(folder)
     note_runner(here)
     queue = read_queue(here)
-    while queue.held and not (here / RELEASED_FILE).exists():
+    while not _may_start(here, queue):
         time.sleep(_LOOK_SECONDS)
     waiting = list(enumerate(queue.jobs))[::-1]
     running: list[_Job] = []
@@ -90,6 +92,14 @@ def run_queue(folder: str) -> None:
                 running.append(_Job(here, index, job, queue.time_minutes))
         running = [each for each in running if not _is_over(here, each)]
         time.sleep(_LOOK_SECONDS)
+
+
+def _may_start(folder: Path, queue: Queue) -> bool:
+    """Whether nothing is to be waited for any more."""
+    if all(is_cancelled(folder, index) for index in range(len(queue.jobs))):
+        return True
+    is_held = queue.held and not (folder / RELEASED_FILE).exists()
+    return not is_held and not any(is_run(folder.parent / token) for token in queue.after)
 
 
 def _is_over(folder: Path, job: _Job) -> bool:

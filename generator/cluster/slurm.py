@@ -198,6 +198,9 @@ def sbatch_parameters(request: ArrayRequest) -> dict[str, Any]:
     additional["requeue" if asked.requeue else "no-requeue"] = True
     if request.held:
         additional["hold"] = True
+    if request.after:
+        # A job that Slurm has forgotten counts as over.
+        additional["dependency"] = f"afterany:{':'.join(request.after)}"
     optional = {
         "account": asked.account,
         "partition": asked.partition,

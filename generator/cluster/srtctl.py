@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from generator.cluster.allocation import Allocation
 from generator.cluster.job_file import JobFile, JobPoint, SrtctlLauncher
 from generator.cluster.launching import Launch
 from generator.documents import read_document
 from generator.files import write_text_atomically
+from generator.yaml_writing import quoted_yaml
 
 _SA_BENCH = "sa-bench"
 _ROLES = ("prefill", "decode", "agg")
@@ -81,17 +80,7 @@ def _write_config(
         shutil.copyfile(source, target)
         return
     rest = {**recipe, "benchmark": {**benchmark, "concurrencies": "x".join(map(str, wanted))}}
-    text = yaml.dump(rest, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=1000)
-    write_text_atomically(target, text)
-
-
-class _QuotingDumper(yaml.SafeDumper):
-    """Quotes every text: YAML 1.1 and 1.2 disagree on which plain ones are numbers."""
-
-
-_QuotingDumper.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-)
+    write_text_atomically(target, quoted_yaml(rest))
 
 
 def _loads(written: object) -> Iterator[int]:

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from generator.documents import parse_document
-from generator.errors import InvalidInput, Problem
+from generator.errors import ClusterFailure, InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
 from generator.site import Site
-from generator.sweep.events import CancelledBy, End, Ended, Planned, PlannedRecipe
+from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
-from generator.sweep.looking import Look, glance, look
+from generator.sweep.looking import Look, Progress, glance, look, unseen
 from generator.sweep.planning import Plan, plan, planned_job
 from generator.sweep.selection import Choice, chosen
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import placement_of
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipe
-from generator.sweep.upkeep import duties, healthy_configurations, perform, put_down
+from generator.sweep.upkeep import duties, healthy_configurations, live_arrays, perform, put_down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +30,17 @@ class SweepClient:
     site: Site
     sender: Sender
     say: Callable[[str], None]
+    progress: Progress = unseen
 
     def glance(self) -> Look:
         """How the sweep stands, without recording it: for one that does not hold the lock."""
-        return glance(self.folder, self.sender.cluster)
+        return glance(self.folder, self.sender.cluster, progress=self.progress)
 
     def preview(self, recipes: Sequence[SweptRecipe]) -> Look:
         """How the sweep would stand with these recipes; nothing is written, not even the sweep."""
         known = history(self.folder.ledger.read().events)
-        return glance(self.folder, self.sender.cluster, [added_points(recipes, known)])
+        planned = [added_points(recipes, known)]
+        return glance(self.folder, self.sender.cluster, planned, self.progress)
 
     def add(self, recipes: Sequence[SweptRecipe]) -> None:
         """Make recipes part of the sweep; a point it already has is not added again."""
@@ -51,7 +53,7 @@ class SweepClient:
 
     def look(self) -> Look:
         """How the sweep stands; what is new is recorded."""
-        return look(self.folder, self.sender.cluster, self.sender.pause)
+        return look(self.folder, self.sender.cluster, self.sender.pause, self.progress)
 
     def refresh(self) -> Look:
         """How the sweep stands, once what a killed client left open is settled.
@@ -98,24 +100,30 @@ class SweepClient:
 
     def send(self, view: Look, planned: Plan, tick: Callable[[str], None]) -> None:
         """Send a plan that was made of this look."""
+        after = self.waited_for(view)
         points = [point for job in planned.jobs for point in job.points]
         put_down(self.sender.cluster, view.history, points, self.sender.pause)
-        self.sender.send(planned, tick)
+        self.sender.send(planned, tick, after)
+
+    def waited_for(self, view: Look) -> tuple[str, ...]:
+        """The arrays, by job id, that must be over before others start, so that the limit holds.
+
+        Raises ClusterFailure where there is a limit and nobody says what still runs.
+        """
+        if not self.settings.max_parallel:
+            return ()
+        report = view.observation.report
+        if report is None or not report.queue_answered:
+            hint = "try again when the cluster answers"
+            message = "what still runs is not known, so --max-parallel cannot be kept"
+            raise ClusterFailure(Problem(message=message, hint=hint))
+        return live_arrays(view.history, report)
 
     def cancel(self, attempts: Iterable[Attempt], why: str) -> None:
         """Cancel jobs for the user: recorded first, so that no later client takes them up."""
         listed = list(attempts)
         self.folder.ledger.append(
-            Ended(
-                state=End.CANCELLED,
-                point=point,
-                token=attempt.token,
-                index=attempt.index,
-                why=why,
-                by=CancelledBy.USER,
-            )
-            for attempt in listed
-            for point in attempt.open_points
+            event for attempt in listed for event in attempt.cancelled(why, CancelledBy.USER)
         )
         self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
 

@@ -23,6 +23,7 @@ _RESERVED = {
         ("nodes", "ntasks", "ntasks-per-node"), "the recipe's roles say how many nodes it takes"
     ),
     **dict.fromkeys(("signal", "requeue", "no-requeue", "begin"), "restarts are pdrecipe's"),
+    "dependency": "--max-parallel orders arrays by it",
     **dict.fromkeys(
         ("wrap", "wait", "parsable", "test-only", "hold", "export", "export-file", "get-user-env"),
         "it changes what is submitted",

@@ -69,6 +69,7 @@ class Asked:
     parameters: SbatchParameters
     comment: str = ""
     max_parallel: int = 0
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

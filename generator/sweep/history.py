@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from generator.sweep.events import (
+    CancelledBy,
     End,
     Ended,
     Event,
@@ -57,6 +58,20 @@ class Attempt:
         """The points this job may still give a result for."""
         return tuple(point for point in self.points if point not in self.ended)
 
+    def cancelled(self, why: str, by: CancelledBy) -> tuple[Ended, ...]:
+        """The events of its cancellation, one for each point that has no end yet."""
+        return tuple(
+            Ended(
+                state=End.CANCELLED,
+                point=point,
+                token=self.token,
+                index=self.index,
+                why=why,
+                by=by,
+            )
+            for point in self.open_points
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
@@ -101,6 +116,10 @@ class History:
             for attempt in array.attempts
             if point in attempt.points
         )
+
+    def time_limit_s(self, attempt: Attempt) -> int:
+        """The time limit of an attempt's job."""
+        return 60 * self.arrays[attempt.token].intended.asked.parameters.time_minutes
 
     def latest_attempts(self) -> dict[str, Attempt]:
         """The attempt that counts, by point; points that were never sent are absent."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
 from generator.cluster.job_file import PointResult, read_result
@@ -20,6 +21,15 @@ SETTLING_S = 5.0
 
 Pause = Callable[[float], None]
 
+Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
+"""Shows how far work of a label and so many items is; each item is told as it is done."""
+
+
+@contextmanager
+def unseen(_label: str, _items: int) -> Iterator[Callable[[str], None]]:
+    """The progress that nobody watches."""
+    yield lambda _item: None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
@@ -31,21 +41,28 @@ class Look:
     notices: tuple[str, ...]
 
 
-def look(folder: SweepFolder, cluster: Cluster, pause: Pause) -> Look:
+def look(folder: SweepFolder, cluster: Cluster, pause: Pause, progress: Progress = unseen) -> Look:
     """See how the sweep stands and record what is new; the caller holds the sweep's lock.
 
     Where jobs seem over without a result, a second look is taken after ``SETTLING_S``.
     """
     text = folder.ledger.read()
-    known, seen = _recorded(folder, history(text.events), cluster, text.events, frozenset())
+    first = observe(folder, history(text.events), cluster, progress)
+    known, seen = _recorded(folder, history(text.events), text.events, first)
     if seen.unsettled:
         pause(SETTLING_S)
         events = folder.ledger.read().events
-        known, seen = _recorded(folder, known, cluster, events, seen.unsettled)
+        again = observe(folder, known, cluster, progress)
+        known, seen = _recorded(folder, known, events, replace(again, unsettled=seen.unsettled))
     return _look(known, seen, text.notice)
 
 
-def glance(folder: SweepFolder, cluster: Cluster, planned: Iterable[Event] = ()) -> Look:
+def glance(
+    folder: SweepFolder,
+    cluster: Cluster,
+    planned: Iterable[Event] = (),
+    progress: Progress = unseen,
+) -> Look:
     """See how the sweep stands, and would with events that are only ``planned``.
 
     Nothing is recorded: another client may be at work on it.
@@ -53,13 +70,15 @@ def glance(folder: SweepFolder, cluster: Cluster, planned: Iterable[Event] = ())
     text = folder.ledger.read()
     events = [*text.events, *planned]
     state = history(events)
-    seen = observe(folder, state, cluster)
+    seen = observe(folder, state, cluster, progress)
     found = reconcile(state, seen)
     after = history([*events, *found.events])
     return _look(after, replace(seen, unsettled=found.unsettled), text.notice)
 
 
-def observe(folder: SweepFolder, state: History, cluster: Cluster) -> Observation:
+def observe(
+    folder: SweepFolder, state: History, cluster: Cluster, progress: Progress
+) -> Observation:
     """The cluster's answer about every job that may be alive, and then the results.
 
     In this order: a job that the cluster says is over has written its results before.
@@ -74,14 +93,18 @@ def observe(folder: SweepFolder, state: History, cluster: Cluster) -> Observatio
         has_accounting = cluster.features().accounting
     except ClusterFailure:
         has_accounting = True
-    results = read_results(folder, state.points)
+    with progress("reading results", len(state.points)) as tick:
+        results = read_results(folder, state.points, tick)
     return Observation(results=results, report=report, has_accounting=has_accounting)
 
 
-def read_results(folder: SweepFolder, points: Iterable[str]) -> dict[str, PointResult | Unreadable]:
+def read_results(
+    folder: SweepFolder, points: Iterable[str], tick: Callable[[str], None]
+) -> dict[str, PointResult | Unreadable]:
     """What the points' folders hold; a point without a result is absent."""
     results: dict[str, PointResult | Unreadable] = {}
     for point in points:
+        tick(point)
         try:
             result = read_result(folder.point(point))
         except InvalidInput as error:
@@ -104,12 +127,10 @@ def _may_matter(array: Array) -> bool:
 def _recorded(
     folder: SweepFolder,
     state: History,
-    cluster: Cluster,
     events: tuple[Event, ...],
-    unsettled: frozenset[str],
+    seen: Observation,
 ) -> tuple[History, Observation]:
     """The history with what one look adds to it, and that look with the jobs still to settle."""
-    seen = replace(observe(folder, state, cluster), unsettled=unsettled)
     found = reconcile(state, seen)
     folder.ledger.append(found.events)
     after = history([*events, *found.events]) if found.events else state

@@ -25,11 +25,11 @@ def plan_headers() -> Row:
 
 def plan_rows(plan: Plan) -> list[Row]:
     """One row for each array."""
-    return [_row(number, array) for number, array in enumerate(plan.arrays, 1)]
+    return [_row(plan, place) for place in range(len(plan.arrays))]
 
 
-def plan_summary(plan: Plan) -> list[str]:
-    """The whole plan in a few sentences."""
+def plan_summary(plan: Plan, waited_for: int = 0) -> list[str]:
+    """The whole plan in a few sentences; ``waited_for`` arrays that are on their way come first."""
     size = ", ".join(
         (
             f"{counted(len(plan.jobs), 'job')} in {counted(len(plan.arrays), 'array')}",
@@ -44,6 +44,14 @@ def plan_summary(plan: Plan) -> list[str]:
             f"{counted(plan.held_jobs, 'job')} wait until the first of their configuration has a"
             " result (--no-canary sends all at once)."
         )
+    if plan.max_parallel:
+        order = any(map(plan.before, range(len(plan.arrays))))
+        lines.append(
+            f"At most {counted(plan.max_parallel, 'job')} at once"
+            + ("; Slurm starts an array when those it comes after are over." if order else ".")
+        )
+    if waited_for:
+        lines.append(f"All of it waits for {counted(waited_for, 'array')} sent before.")
     return lines
 
 
@@ -66,16 +74,25 @@ def left_out(statuses: Iterable[PointStatus], plan: Plan) -> str:
     return ", ".join(f"{states[state]} {state}" for state in PointState if states[state])
 
 
-def _row(number: int, array: PlannedArray) -> Row:
+def _row(plan: Plan, place: int) -> Row:
+    array = plan.arrays[place]
     parameters = array.parameters
-    limit = f"{array.max_parallel} at once" if array.max_parallel else "at once"
     return (
-        str(number),
+        str(place + 1),
         str(len(array.jobs)),
         str(sum(len(job.points) for job in array.jobs)),
         str(parameters.nodes),
         format_time_limit(60 * parameters.time_minutes),
         "-" if parameters.segment is None else str(parameters.segment),
         f"{sum(job.gpu_hours for job in array.jobs):,.0f}",
-        "held" if array.held else limit,
+        _start(array, plan.before(place)),
     )
+
+
+def _start(array: PlannedArray, before: tuple[int, ...]) -> str:
+    """When an array's jobs start: ``held, up to 2 after 3``."""
+    limit = f"up to {array.max_parallel}" if array.max_parallel else ""
+    how = f"{limit} after {before[-1] + 1}" if before else f"{limit} at once".strip()
+    if not array.held:
+        return how
+    return f"held, {how}" if limit else "held"

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from generator.cluster.protocol import SbatchParameters
 from generator.errors import InvalidInput, Problem
+from generator.sweep.lanes import Load, slots
 from generator.sweep.segment import segment_nodes
 from generator.sweep.swept_recipe import SweptRecipe
 from generator.units import ceil_div
@@ -62,13 +63,20 @@ class PlannedArray:
     """Jobs of identical sbatch parameters that go out in one submission.
 
     A held array waits for a canary of each of its jobs' configurations. ``max_parallel`` is in
-    jobs, 0 for no limit.
+    jobs, 0 for no limit. Arrays of one ``lane`` run one after the other; None is no lane.
     """
 
     parameters: SbatchParameters
     jobs: tuple[PlannedJob, ...]
     held: bool
     max_parallel: int = 0
+    lane: int | None = None
+
+    @property
+    def most_nodes(self) -> int:
+        """Nodes in use if every job of it runs that may run at once."""
+        nodes = sorted((job.recipe.nodes for job in self.jobs), reverse=True)
+        return sum(nodes[: self.max_parallel or None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +105,24 @@ class Plan:
     @property
     def most_nodes(self) -> int:
         """Nodes in use if every job runs that may run at once."""
-        return sum(
-            sum(sorted((job.recipe.nodes for job in array.jobs), reverse=True)[: limit or None])
-            for array in self.arrays
-            for limit in [array.max_parallel]
-        )
+        free = sum(array.most_nodes for array in self.arrays if array.lane is None)
+        lanes: dict[int, int] = {}
+        for array in self.arrays:
+            if array.lane is not None:
+                lanes[array.lane] = max(lanes.get(array.lane, 0), array.most_nodes)
+        return free + sum(lanes.values())
+
+    @property
+    def max_parallel(self) -> int:
+        """Jobs that may run at once, 0 for no limit."""
+        return sum({array.lane: array.max_parallel for array in self.arrays}.values())
+
+    def before(self, place: int) -> tuple[int, ...]:
+        """The places of the arrays that must be over before the one at ``place`` starts."""
+        lane = self.arrays[place].lane
+        if lane is None:
+            return ()
+        return tuple(each for each in range(place) if self.arrays[each].lane == lane)
 
 
 def planned_job(
@@ -212,11 +233,11 @@ def _cut(jobs: Sequence[PlannedJob], size: int) -> list[tuple[PlannedJob, ...]]:
 
 
 def _limited(arrays: Sequence[PlannedArray], max_parallel: int) -> tuple[PlannedArray, ...]:
-    """The limit shared out by size: Slurm limits an array, not several. At least one job each."""
+    """The arrays in lanes that keep the limit together."""
     if not max_parallel:
         return tuple(arrays)
-    total = sum(len(array.jobs) for array in arrays)
+    loads = [Load(jobs=len(array.jobs), minutes=array.parameters.time_minutes) for array in arrays]
     return tuple(
-        replace(array, max_parallel=max(1, max_parallel * len(array.jobs) // total))
-        for array in arrays
+        replace(array, max_parallel=slot.share, lane=slot.lane)
+        for array, slot in zip(arrays, slots(loads, max_parallel), strict=True)
     )

@@ -1,37 +1,94 @@
-"""The recipes that a command line names: files, and folders of them."""
+"""The recipes that a command line names: files, folders of them, and specs."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from generator.documents import read_document
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem
-from generator.sweep.swept_recipe import SweptRecipe, swept_recipe
+from generator.generation import plan_generation
+from generator.recipe import Dialect
+from generator.recipe_inputs import RecipeInputs, read_recipes
+from generator.recipe_sources import CollectedSources, RecipeSource, collect_sources
+from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 
 _UNSUITABLE = re.compile(r"[^A-Za-z0-9._+-]")
 _LEAST_NAME_CHARACTERS = 3
 _MOST_NAME_CHARACTERS = 60
+_IS_SPEC = re.compile(r"^pdrecipe:", re.MULTILINE)
 
 
-def read_recipes(paths: Iterable[Path]) -> list[SweptRecipe]:
-    """The jobs of all recipes named, in order, each file once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipesToSend:
+    """The files as a check takes them, and the jobs that they make."""
 
-    Raises InvalidInput with the problems of every file, not only of the first.
+    inputs: RecipeInputs
+    recipes: tuple[SweptRecipe, ...]
+
+
+def read_recipes_to_send(paths: Iterable[Path], dialect: Dialect) -> RecipesToSend:
+    """The jobs of all recipes named, in order, each file read once.
+
+    A folder stands for the ``*.yaml`` directly in it. A spec stands for the recipes that it gives
+    in a dialect, as they are on disk. Raises InvalidInput with the problems of every file, not
+    only of the first.
     """
     problems: list[Problem] = []
-    recipes: dict[Path, SweptRecipe] = {}
-    for file in dict.fromkeys(_all_files(paths, problems)):
+    named = _collected(_all_files(paths, problems), problems)
+    sources: dict[str, RecipeSource] = {}
+    for source in named:
+        if _IS_SPEC.search(source.text):
+            rendered = _rendered(Path(source.name), dialect, problems)
+            sources |= {each.name: each for each in _collected(rendered, problems)}
+        else:
+            sources[source.name] = source
+    inputs = read_recipes(CollectedSources(sources=tuple(sources.values())))
+    problems += inputs.problems
+    recipes: list[SweptRecipe] = []
+    for file in inputs.recipes:
         try:
-            recipes[file] = swept_recipe(read_document(file))
+            recipes += swept_recipes(file.document)
         except InvalidInput as error:
             problems += error.problems
     if problems:
         raise InvalidInput(problems)
-    return list(recipes.values())
+    return RecipesToSend(inputs=inputs, recipes=tuple(recipes))
+
+
+def _collected(files: Iterable[Path], problems: list[Problem]) -> Iterator[RecipeSource]:
+    """The texts of files; what cannot be read joins the problems."""
+    for file in files:
+        try:
+            collected = collect_sources([str(file)])
+        except InvalidInput as error:
+            problems += error.problems
+            continue
+        problems += collected.problems
+        yield from collected.sources
+
+
+def _rendered(spec: Path, dialect: Dialect, problems: list[Problem]) -> list[Path]:
+    """The files that a spec has given; a spec that would give others now joins the problems.
+
+    Another header alone is no other recipe.
+    """
+    try:
+        generation = plan_generation(spec, dialect, None)
+    except InvalidInput as error:
+        problems += error.problems
+        return []
+    other = [each for each in generation.changed if not each.is_header_only]
+    if other:
+        message = f"{len(other)} of its {len(generation.files)} recipes are not what it gives now"
+        hint = f"run pdrecipe generate {spec} --dialect {dialect} and look at them"
+        problems.append(Problem(message=message, hint=hint, source=str(spec)))
+        return []
+    return [Path(os.path.relpath(each.path)) for each in generation.files]
 
 
 def _all_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:

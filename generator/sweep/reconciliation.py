@@ -12,6 +12,9 @@ from generator.sweep.failures import NODE_FAILURE, OUT_OF_MEMORY, TIME_LIMIT, ca
 from generator.sweep.history import Attempt, History, Seen
 from generator.sweep.observation import Observation, Unreadable
 
+# Slurm ends a job within minutes of its limit; the rest is for clocks that disagree.
+OVERTIME_S = 1800
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
@@ -39,7 +42,7 @@ def reconcile(history: History, seen: Observation) -> Reconciliation:
         given = [ended for point in attempt.open_points if (ended := _given(point, attempt, seen))]
         events += given
         waiting = _without_result(attempt, seen) - {ended.point for ended in given}
-        verdict = _verdict(job, seen)
+        verdict = _verdict(job, seen, history.time_limit_s(attempt))
         if not waiting or verdict is None or attempt.task_id is None:
             continue
         if attempt.task_id in seen.unsettled:
@@ -131,18 +134,33 @@ class _Verdict:
     exit_code: int | None = None
 
 
-def _verdict(job: JobState | None, seen: Observation) -> _Verdict | None:
+def _verdict(job: JobState | None, seen: Observation, limit_s: int) -> _Verdict | None:
     """How a job ended, if it surely did; None for a live one and wherever an answer is missing."""
     report = seen.report
     if report is None or not report.queue_answered:
         return None
     if job is not None:
-        return _verdict_of(job)
+        return _forgotten(job, limit_s) or _verdict_of(job)
     if not seen.has_accounting:
         return _lost("gone from the queue without a result, and no accounting says why")
     if not report.accounting_answered:
         return None
     return _lost("gone from the queue without a result")
+
+
+def _forgotten(job: JobState, limit_s: int) -> _Verdict | None:
+    """A job of which accounting never heard the end: it would run for ever there.
+
+    The queue has lost it, and it would be over by now whatever had become of it.
+    """
+    if job.phase is not Phase.RUNNING or job.asked != "sacct" or job.elapsed_s is None:
+        return None
+    if job.elapsed_s <= limit_s + OVERTIME_S:
+        return None
+    minutes = f"{job.elapsed_s // 60:,} of its {limit_s // 60:,} minutes"
+    return _lost(
+        f"gone from the queue without a result; accounting has it {job.state} for {minutes}"
+    )
 
 
 def _verdict_of(job: JobState) -> _Verdict | None:

@@ -42,18 +42,20 @@ class Sender:
     pause: Pause
     token: Callable[[], str] = new_token
 
-    def send(self, plan: Plan, tick: Callable[[str], None]) -> None:
+    def send(self, plan: Plan, tick: Callable[[str], None], after: tuple[str, ...] = ()) -> None:
         """Send every array of a plan; ``tick`` hears of each job.
 
-        Raises ClusterFailure where the cluster refuses one: those before it are on their way, and
-        nothing of it or after it is.
+        ``after`` are ids of arrays that must be over first. Raises ClusterFailure where the cluster
+        refuses one: those before it are on their way, and nothing of it or after it is.
         """
-        for array in plan.arrays:
-            self._send_array(array)
+        sent: list[str] = []
+        for place, array in enumerate(plan.arrays):
+            before = (*after, *(sent[each] for each in plan.before(place)))
+            sent.append(self._send_array(array, before))
             for job in array.jobs:
                 tick(job.recipe.name)
 
-    def request(self, token: str, array: PlannedArray) -> ArrayRequest:
+    def request(self, token: str, array: PlannedArray, after: tuple[str, ...] = ()) -> ArrayRequest:
         """What the cluster is asked for one array."""
         return ArrayRequest(
             token=token,
@@ -64,6 +66,7 @@ class Sender:
             comment=self._comment(token, array),
             max_parallel=array.max_parallel,
             held=array.held,
+            after=after,
         )
 
     def settle(self, array: Array) -> None:
@@ -95,9 +98,10 @@ class Sender:
             for point, index in open_points.items()
         )
 
-    def _send_array(self, array: PlannedArray) -> None:
+    def _send_array(self, array: PlannedArray, after: tuple[str, ...]) -> str:
+        """Send one array; its job id."""
         token = self.token()
-        request = self.request(token, array)
+        request = self.request(token, array, after)
         for folder, job in zip(request.jobs, self._job_files(token, array), strict=True):
             write_job_file(folder, job)
         self.folder.ledger.append([_intent(request, array)])
@@ -111,6 +115,7 @@ class Sender:
                 self._settle(request, where)
             raise
         self._record(submitted, adopted=False)
+        return submitted.job_id
 
     def _job_files(self, token: str, array: PlannedArray) -> list[JobFile]:
         return [
@@ -151,6 +156,7 @@ class Sender:
             comment=asked.comment,
             max_parallel=asked.max_parallel,
             held=array.intended.held,
+            after=asked.after,
         )
 
     def _adopted(self, request: ArrayRequest, job_id: str) -> SubmittedArray | None:
@@ -199,5 +205,6 @@ def _intent(request: ArrayRequest, array: PlannedArray) -> Intended:
             parameters=request.parameters,
             comment=request.comment,
             max_parallel=request.max_parallel,
+            after=request.after,
         ),
     )

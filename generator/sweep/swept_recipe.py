@@ -9,12 +9,14 @@ from typing import Any
 
 from generator.documents import Document
 from generator.errors import InvalidInput, Problem
+from generator.recipe_expansion import Variant, all_variants
 from generator.sweep.directives import directive_problems, value_problems
 from generator.sweep.node_count import gpus_per_node, is_heterogeneous, node_count
 from generator.sweep.points import Point, concurrencies, recipe_digest
 from generator.sweep.time_limit import parse_time_limit
 from generator.validation import problems as schema_problems
 from generator.wording import FieldPath
+from generator.yaml_writing import quoted_yaml
 
 _DEFAULT_TIME_LIMIT = "01:00:00"  # srtctl's, where neither recipe nor cluster file has one
 _MOST_CONCURRENCY = 10_000_000
@@ -25,8 +27,9 @@ _ENGINE_CHARACTERS = 12
 class SweptRecipe:
     """One job of a sweep: a recipe and the concurrencies it runs one after the other.
 
-    ``text`` is the file as it was read, ``file`` its name to the user. ``time_limit_s`` covers the
-    whole job. ``engine`` tells recipes apart that differ in model, image or engine.
+    ``text`` is the recipe as its file has it, or as expanded, ``file`` that file's name to the
+    user. ``time_limit_s`` covers the whole job. ``engine`` tells recipes apart that differ in
+    model, image or engine.
     """
 
     name: str
@@ -48,14 +51,31 @@ class SweptRecipe:
         return self.nodes * self.gpus_per_node * self.time_limit_s / 3600
 
 
+def swept_recipes(document: Document) -> list[SweptRecipe]:
+    """The jobs of a recipe file: one, or as many as its overrides and its grid make.
+
+    Raises InvalidInput with everything that keeps any of them from being submitted.
+    """
+    problems: list[Problem] = []
+    recipes = []
+    for variant in all_variants(document):
+        try:
+            recipes.append(swept_recipe(_own_document(variant)))
+        except InvalidInput as error:
+            problems += error.problems
+    if problems:
+        raise InvalidInput(dict.fromkeys(problems))
+    if not recipes:
+        raise InvalidInput(document.problem((), "makes no jobs", "add an override, or a value"))
+    return recipes
+
+
 def swept_recipe(document: Document) -> SweptRecipe:
     """The job that a recipe of either srt-slurm layout describes.
 
     Raises InvalidInput with everything that keeps it from being submitted.
     """
     data = document.data
-    if found := _template_problems(document):
-        raise InvalidInput(found)
     layout = "recipe-v2" if isinstance(data, dict) and "schema" in data else "recipe-v1"
     # What makes a recipe no job at all; `pdrecipe submit` also runs the check of reviews.
     if found := schema_problems(document, layout):
@@ -80,15 +100,32 @@ def swept_recipe(document: Document) -> SweptRecipe:
     )
 
 
-def _template_problems(document: Document) -> list[Problem]:
-    """What must be expanded into one file a job first."""
-    if not isinstance(document.data, dict):
-        return []
-    return [
-        document.problem((key,), "several recipes in one file", "expand it, one file for each job")
-        for key in ("sweep", "base")
-        if document.data.get(key)
-    ]
+def _own_document(variant: Variant) -> Document:
+    """A variant as a recipe of its own, with the lines of the file that it comes from.
+
+    What srtctl fills in is text, so all text is quoted and stays so. Raises InvalidInput for a
+    variant that srtctl does not agree with itself about.
+    """
+    whole = variant.document
+    if variant.data is whole.data:
+        return whole
+    if variant.kept_deletions:
+        message = "null removes it for srtctl validate, while srtctl apply keeps it"
+        hint = "use override_* for what removes keys"
+        raise InvalidInput(variant.problem(path, message, hint) for path in variant.kept_deletions)
+    return Document(
+        source=whole.source,
+        text=quoted_yaml(variant.data),
+        data=variant.data,
+        lines={path: variant.line(path) for path in _paths(variant.data, ())},
+    )
+
+
+def _paths(node: Any, path: FieldPath) -> Iterator[FieldPath]:
+    yield path
+    items = node.items() if isinstance(node, Mapping) else ()
+    for key, below in enumerate(node) if isinstance(node, list) else items:
+        yield from _paths(below, (*path, key))
 
 
 def _problems(document: Document) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from generator.cluster.protocol import Cluster, JobState, Phase
+from generator.cluster.protocol import Cluster, JobState, Phase, StateReport
 from generator.errors import ClusterFailure, Problem
 from generator.sweep.events import CancelledBy, End, Ended, Event, Released
 from generator.sweep.failures import NODE_FAILURE
@@ -104,6 +104,19 @@ def put_down(cluster: Cluster, history: History, points: Iterable[str], pause: P
     raise ClusterFailure(Problem(message=message, hint="try again when the cluster answers"))
 
 
+def live_arrays(history: History, report: StateReport) -> tuple[str, ...]:
+    """The job ids of arrays of which a job may still run."""
+    return tuple(
+        array.submitted.job_id
+        for array in history.arrays.values()
+        if array.submitted is not None
+        and any(
+            each.open_points or is_alive(report.states.get(each.task_id or ""))
+            for each in array.attempts
+        )
+    )
+
+
 def is_alive(job: JobState | None) -> bool:
     """Whether the queue has a job; accounting may still name one that is long gone."""
     return job is not None and job.phase.is_live and job.asked != "sacct"
@@ -198,16 +211,7 @@ def _cancelled(attempts: list[Attempt], why: str) -> Duties:
         return Duties()
     return Duties(
         events=tuple(
-            Ended(
-                state=End.CANCELLED,
-                point=point,
-                token=attempt.token,
-                index=attempt.index,
-                why=why,
-                by=CancelledBy.SWEEP,
-            )
-            for attempt in attempts
-            for point in attempt.open_points
+            event for attempt in attempts for event in attempt.cancelled(why, CancelledBy.SWEEP)
         ),
         cancel=tuple(attempt.task_id for attempt in attempts if attempt.task_id),
         said=(f"{len(attempts)} waiting jobs cancelled: {why}",),

@@ -70,6 +70,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
             ),
             comment=TEXT,
             max_parallel=st.integers(0, 9),
+            after=TEXTS,
         ),
     ),
     st.builds(Submitted, token=TOKEN, job_id=TEXT, task_ids=TEXTS, adopted=st.booleans()),
