@@ -17,9 +17,9 @@ from tests.swept_recipes import V2, edited
 # Notes its start and its end beside the recipes, and in between does what the file of its recipe
 # says, or else sleeps as long as the file ``seconds`` does.
 NOTE = """\
-import pathlib, sys, time
+import pathlib, re, sys, time
 home, load = pathlib.Path(sys.argv[1]), sys.argv[2]
-name = pathlib.Path(sys.argv[3]).stem
+(name,) = re.findall("^name: tiny-(.*)$", pathlib.Path(sys.argv[3]).read_text(), re.M)
 note = lambda kind: (home / f"{name}-{load}.{kind}").open("a").write("x")
 note("began")
 ours = home / f"{name}.py"
@@ -99,6 +99,13 @@ def eventually(condition: Callable[[], bool], seconds: float = 60, every: float 
             return True
         time.sleep(every)
     return condition()
+
+
+def assert_states(seconds: float = 60, sweep: str = "s", **wanted: int) -> None:
+    """Wait until the points are in these states, and say where they are when they are not."""
+    if not eventually(lambda: states(sweep) == wanted, seconds, every=1):
+        found = document(sweep)["points"]
+        raise AssertionError([(each["file"], each["state"], each["why"]) for each in found])
 
 
 def notes(home: Path, kind: str) -> Counter[str]:

@@ -14,7 +14,7 @@ QUEUE = {
     "7_4|PENDING|launch failed requeued held||s.t": (Phase.HELD, "launch failed requeued held", ()),
     "7_5|PREEMPTED|None|n01|s.t": (Phase.REQUEUED, "", ("n01",)),
     "7_6|NODE_FAIL|NodeDown|n01|s.t": (Phase.REQUEUED, "NodeDown", ("n01",)),
-    "7_7|COMPLETING|None|n01|s.t": (Phase.RUNNING, "", ("n01",)),
+    "7_7|COMPLETING|None|n01|s.t": (Phase.RUNNING, "", ()),
     "7_8|TIMEOUT|TimeLimit|n01|a|b": (Phase.TIME_LIMIT, "TimeLimit", ("n01",)),
     "7_9|NEW_IN_30|None||s.t": (Phase.UNKNOWN, "", ()),
 }

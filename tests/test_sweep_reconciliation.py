@@ -139,6 +139,15 @@ def test_seeing_the_same_again_records_nothing() -> None:
     assert after([*SENT, *recorded], look(answer))[0] == []
 
 
+def test_job_that_is_ending_or_began_again_elsewhere_between_two_looks() -> None:
+    assert after(RAN, look(report(job(Phase.RUNNING))))[0] == []  # COMPLETING: nodes are given back
+    answer = report(job(Phase.RUNNING, nodes=("n2",)))
+    assert after(RAN, look(answer))[0] == [
+        Requeued(token="t", index=0, why="it began again on other nodes"),
+        Running(token="t", index=0, nodes=("n2",)),
+    ]
+
+
 def test_preempted_job_runs_again_and_is_counted_once() -> None:
     events = list(RAN)
     for answer in (

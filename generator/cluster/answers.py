@@ -58,7 +58,8 @@ def parse_squeue(text: str) -> Iterator[JobState]:
                 phase=phase,
                 state=state,
                 reason="" if reason == "None" else reason,
-                nodes=expand_nodes(nodes),
+                # A job that is ending gives its nodes back one by one: those are not where it ran.
+                nodes=() if state == "COMPLETING" else expand_nodes(nodes),
                 job_name=name,
                 asked="squeue",
             )
