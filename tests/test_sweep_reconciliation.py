@@ -34,7 +34,7 @@ ASKED = Asked(name="tiny", parameters=SbatchParameters(nodes=4, time_minutes=60)
 PLANNED = Planned(recipes=(PlannedRecipe(digest="d", name="r", file="r.yaml", points=POINTS),))
 INTENDED = Intended(token="t", tasks=(IntendedTask(recipe="d", points=POINTS),), asked=ASKED)
 SUBMITTED = Submitted(token="t", job_id="7", task_ids=("7",))
-NO_ACCOUNTING = "gone from the queue, and accounting does not answer"
+NO_ACCOUNTING = "gone from the queue, and accounting says nothing yet"
 SENT: list[Event] = [PLANNED, INTENDED, SUBMITTED]
 RAN: list[Event] = [*SENT, Running(token="t", index=0, nodes=("n1",))]
 
