@@ -9,10 +9,10 @@ SPEC := recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv recipes test test-slurm lint types layers pytest bench rack rack-down clean
+.PHONY: help venv recipes test test-faults test-slurm lint types layers pytest bench rack rack-down clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(INSTALLED) ## create .venv with pdrecipe and the tools of this file (once)
 
@@ -40,7 +40,7 @@ recipes: $(INSTALLED) ## render the Qwen3.8 recipes in both dialects and print t
 	@echo "==> capacity of $(SPEC)"
 	@$(BIN)/pdrecipe capacity $(SPEC)
 
-test: lint types layers pytest ## everything that CI checks
+test: lint types layers pytest ## what every change must pass
 
 lint: $(INSTALLED) ## ruff: rules and formatting
 	@echo "==> ruff check"
@@ -60,7 +60,11 @@ pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
 
-test-slurm: $(INSTALLED) ## all tests on a real Slurm, its faults included (12 min; Debian, root)
+test-faults: $(INSTALLED) ## what else CI checks: a real Slurm that breaks (9 min; Debian, root)
+	@echo "==> pytest -m faults"
+	@$(BIN)/python -m pytest -m faults tests
+
+test-slurm: $(INSTALLED) ## all tests on a real Slurm: those of both (10 min; Debian, root)
 	@echo "==> pytest -m slurm"
 	@$(BIN)/python -m pytest -m slurm tests
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.rack.fixture import RunningRack, running_rack, why_not
+from tests.rack_sweeps import prepared
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -51,3 +52,11 @@ def rack(rack_of_the_run: RunningRack, monkeypatch: pytest.MonkeyPatch) -> Itera
         monkeypatch.setenv(name, value)
     yield rack_of_the_run
     rack_of_the_run.mend()
+
+
+@pytest.fixture
+def home(rack: RunningRack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder, which is the current one, from which a test sends sweeps to the rack."""
+    del rack
+    monkeypatch.chdir(tmp_path)
+    return prepared(tmp_path)

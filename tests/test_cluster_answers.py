@@ -14,7 +14,7 @@ QUEUE = {
     "7_4|PENDING|launch failed requeued held||s.t": (Phase.HELD, "launch failed requeued held", ()),
     "7_5|PREEMPTED|None|n01|s.t": (Phase.REQUEUED, "", ("n01",)),
     "7_6|NODE_FAIL|NodeDown|n01|s.t": (Phase.REQUEUED, "NodeDown", ("n01",)),
-    "7_7|COMPLETING|None|n01|s.t": (Phase.RUNNING, "", ("n01",)),
+    "7_7|COMPLETING|None|n01|s.t": (Phase.RUNNING, "", ()),
     "7_8|TIMEOUT|TimeLimit|n01|a|b": (Phase.TIME_LIMIT, "TimeLimit", ("n01",)),
     "7_9|NEW_IN_30|None||s.t": (Phase.UNKNOWN, "", ()),
 }
@@ -49,8 +49,21 @@ def test_accounting(row: str, expected: tuple[Phase, int | None, int | None]) ->
     assert (state.elapsed_s, state.job_name) == (61, "s.t")
 
 
-def test_ranges_of_pending_tasks_and_other_lines_are_no_jobs() -> None:
-    assert not list(parse_sacct("7_[3-10]|PENDING|0:0|None assigned|0|s.t\n\nwarning\n"))
+def test_tasks_that_never_began_share_a_row_of_accounting() -> None:
+    found = list(parse_sacct("7_[3-5,9]|CANCELLED by 0|0:0|None assigned|0|s.t\n"))
+    assert [each.task_id for each in found] == ["7_3", "7_4", "7_5", "7_9"]
+    assert {each.phase for each in found} == {Phase.CANCELLED}
+    waiting = list(parse_sacct("7_[0-1%4]|PENDING|0:0|None assigned|0|s.t\n"))
+    assert [(each.task_id, each.phase) for each in waiting] == [
+        ("7_0", Phase.PENDING),
+        ("7_1", Phase.PENDING),
+    ]
+    cut_off = list(parse_sacct("7_[1,3,...]|PENDING|0:0|None assigned|0|s.t\n"))
+    assert [each.task_id for each in cut_off] == ["7_1", "7_3"]
+
+
+def test_other_lines_are_no_jobs() -> None:
+    assert not list(parse_sacct("\nwarning\n"))
     assert not list(parse_squeue("\nslurm_load_jobs error\n"))
 
 

@@ -256,3 +256,16 @@ def test_without_accounting_the_queue_still_answers(rack: RunningRack, tmp_path:
     assert (report.queue_answered, report.accounting_answered) == (True, False)
     assert report.states[array.job_id].phase is Phase.FAILED
     assert report.states[array.job_id].exit_code is None
+
+
+@pytest.mark.faults
+def test_the_largest_array_and_one_more(rack: RunningRack, tmp_path: Path) -> None:
+    cluster = SlurmCluster()
+    largest = cluster.features().max_array_tasks
+    job = written_job(tmp_path, "a", python("pass"))
+    array = cluster.submit(an_array(tmp_path, [job] * largest, held=True))
+    assert array.task_ids[-1] == f"{array.job_id}_{largest - 1}"
+    assert len(cluster.states([array.job_id]).states) == largest == rack.layout.max_array_size
+    cluster.cancel([array.job_id])
+    with pytest.raises(ClusterFailure, match="Invalid job array specification"):
+        cluster.submit(an_array(tmp_path, [job] * (largest + 1), token="t2", held=True))

@@ -34,7 +34,7 @@ ASKED = Asked(name="tiny", parameters=SbatchParameters(nodes=4, time_minutes=60)
 PLANNED = Planned(recipes=(PlannedRecipe(digest="d", name="r", file="r.yaml", points=POINTS),))
 INTENDED = Intended(token="t", tasks=(IntendedTask(recipe="d", points=POINTS),), asked=ASKED)
 SUBMITTED = Submitted(token="t", job_id="7", task_ids=("7",))
-NO_ACCOUNTING = "gone from the queue, and accounting does not answer"
+NO_ACCOUNTING = "gone from the queue, and accounting says nothing yet"
 SENT: list[Event] = [PLANNED, INTENDED, SUBMITTED]
 RAN: list[Event] = [*SENT, Running(token="t", index=0, nodes=("n1",))]
 
@@ -137,6 +137,15 @@ def test_seeing_the_same_again_records_nothing() -> None:
     recorded, _ = after(SENT, look(answer))
     assert recorded == [Running(token="t", index=0, nodes=("n1",))]
     assert after([*SENT, *recorded], look(answer))[0] == []
+
+
+def test_job_that_is_ending_or_began_again_elsewhere_between_two_looks() -> None:
+    assert after(RAN, look(report(job(Phase.RUNNING))))[0] == []  # COMPLETING: nodes are given back
+    answer = report(job(Phase.RUNNING, nodes=("n2",)))
+    assert after(RAN, look(answer))[0] == [
+        Requeued(token="t", index=0, why="it began again on other nodes"),
+        Running(token="t", index=0, nodes=("n2",)),
+    ]
 
 
 def test_preempted_job_runs_again_and_is_counted_once() -> None:

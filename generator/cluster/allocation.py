@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ANSWER_SECONDS = 10
+_STEP_SECONDS = 60
+# What srun says of a node that its step did not reach.
+_NOT_REACHED = re.compile(r"failed on node (\S+?): (?:Communication|Socket|Unable to contact)")
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -122,6 +125,31 @@ def is_preempted(allocation: Allocation) -> bool | None:
     shown = _ask(["scontrol", "show", "job", "-o", allocation.job_id])
     match = re.search(r"\bPreemptTime=(\S+)", shown or "")
     return match[1] != "None" if match else (None if shown is None else False)
+
+
+def unreachable_nodes(allocation: Allocation) -> tuple[str, ...]:
+    """The nodes of a job that no longer start a step.
+
+    Slurm notices a lost node only after its SlurmdTimeout, five minutes by default. Empty where
+    there is nothing to ask, or no answer.
+    """
+    count = len(allocation.nodes)
+    if not allocation.in_slurm or count < 2:
+        return ()
+    command = ["srun", "--overlap", "--mpi=none", f"--nodes={count}", f"--ntasks={count}"]
+    try:
+        answer = subprocess.run(
+            [*command, "--ntasks-per-node=1", "true"],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=_STEP_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    found = set(_NOT_REACHED.findall(answer.stderr))
+    return tuple(node for node in allocation.nodes if node in found)
 
 
 def requeue(allocation: Allocation) -> bool:

@@ -58,21 +58,27 @@ def parse_squeue(text: str) -> Iterator[JobState]:
                 phase=phase,
                 state=state,
                 reason="" if reason == "None" else reason,
-                nodes=expand_nodes(nodes),
+                # A job that is ending gives its nodes back one by one: those are not where it ran.
+                nodes=() if state == "COMPLETING" else expand_nodes(nodes),
                 job_name=name,
                 asked="squeue",
             )
 
 
 def parse_sacct(text: str) -> Iterator[JobState]:
-    """The jobs that ``sacct -n -P -X -o SACCT_FIELDS`` printed, without ranges of pending ones."""
+    """The jobs that ``sacct -n -P -X -o SACCT_FIELDS`` printed; a row may be about many tasks.
+
+    Tasks that never began share one, ``7_[3-10,12]``, whether they wait or were cancelled.
+    """
     for row in text.splitlines():
         fields = row.split("|", 5)
-        if len(fields) == 6 and "[" not in fields[0]:
-            task_id, words, codes, nodes, elapsed, name = fields
-            state = words.split()[0] if words else ""
-            phase = _phase(state)
-            code, _, number = codes.partition(":")
+        if len(fields) != 6:
+            continue
+        ids, words, codes, nodes, elapsed, name = fields
+        state = words.split()[0] if words else ""
+        phase = _phase(state)
+        code, _, number = codes.partition(":")
+        for task_id in _task_ids(ids):
             yield JobState(
                 task_id=task_id,
                 phase=phase,
@@ -85,6 +91,18 @@ def parse_sacct(text: str) -> Iterator[JobState]:
                 job_name=name,
                 asked="sacct",
             )
+
+
+def _task_ids(text: str) -> Iterator[str]:
+    """The ids of ``7``, ``7_3`` or ``7_[3-10,12%4]``; what a list that was cut off shows."""
+    job_id, bracket, rest = text.partition("_[")
+    if not bracket:
+        yield text
+        return
+    for piece in rest.partition("]")[0].partition("%")[0].split(","):
+        first, _, last = piece.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            yield from (f"{job_id}_{index}" for index in range(int(first), int(last or first) + 1))
 
 
 def parse_sinfo(text: str) -> Iterator[NodeProblem]:

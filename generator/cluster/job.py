@@ -21,6 +21,7 @@ from generator.cluster.allocation import (
     is_preempted,
     kills_for_memory,
     requeue,
+    unreachable_nodes,
 )
 from generator.cluster.command import command_launch, runs_per_point
 from generator.cluster.job_file import (
@@ -42,6 +43,7 @@ from generator.errors import InvalidInput
 
 TIME_LIMIT = "time limit"
 OUT_OF_MEMORY = "out of memory"
+NODE_FAILURE = "node failure"
 STARTS_FILE = "starts.jsonl"
 _TERMINATED = 128 + signal.SIGTERM
 _SIGNAL_SECONDS = 2
@@ -117,15 +119,25 @@ class _Run:
         if end.exit_code and self._here.in_slurm and not self._warnings.any():
             time.sleep(_SIGNAL_SECONDS)  # a step may die of what this process is about to be told
         if end.interrupted or (end.exit_code and self._warnings.any()):
-            measured = [point for point in points if self._is_measured(point, output)]
-            self._settle(measured, _Outcome(exit_code=0), began=began, launch=launch)
-            rest = [point for point in left if point not in measured]
+            rest = self._unmeasured(points, left, launch, began)
             return self._interrupted(rest, launch, began) if rest else 0
-        if end.exit_code and kills_for_memory() > killed_before:
+        if end.exit_code == 0:
+            return self._settle(points, _Outcome(exit_code=0), began=began, launch=launch)
+        if kills_for_memory() > killed_before:
             outcome = replace(_failure(end), reason=OUT_OF_MEMORY)
-        else:
-            outcome = _Outcome(exit_code=0) if end.exit_code == 0 else _failure(end)
-        return self._settle(points, outcome, began=began, launch=launch)
+            return self._settle(points, outcome, began=began, launch=launch)
+        if end.exit_code and (lost := unreachable_nodes(self._here)):
+            rest = self._unmeasured(points, left, launch, began)
+            return self._without_nodes(rest, lost, launch, began) if rest else 0
+        return self._settle(points, _failure(end), began=began, launch=launch)
+
+    def _unmeasured(
+        self, points: Sequence[JobPoint], left: Sequence[JobPoint], launch: Launch, began: float
+    ) -> list[JobPoint]:
+        """What is left to run after a launch was cut short; points it had finished are done."""
+        measured = [point for point in points if self._is_measured(point, launch.output)]
+        self._settle(measured, _Outcome(exit_code=0), began=began, launch=launch)
+        return [point for point in left if point not in measured]
 
     def _is_measured(self, point: JobPoint, output: Path) -> bool:
         """Whether an interrupted launcher had finished a point."""
@@ -152,6 +164,18 @@ class _Run:
             outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
             return self._settle(points, outcome, began=began, launch=launch)
         return _TERMINATED
+
+    def _without_nodes(
+        self, points: Sequence[JobPoint], lost: Sequence[str], launch: Launch, began: float
+    ) -> int:
+        """After the launcher failed over a lost node: another run elsewhere, or that reason."""
+        if self._number < self._job.max_runs and requeue(self._here):
+            time.sleep(_REQUEUE_SECONDS)
+            return _TERMINATED
+        reason = f"{NODE_FAILURE}: {', '.join(lost)} does not answer"
+        return self._settle(
+            points, _Outcome(exit_code=1, reason=reason), began=began, launch=launch
+        )
 
     def _is_preempted(self) -> bool:
         known = is_preempted(self._here)

@@ -129,7 +129,8 @@ class StateReport:
 
     ``states`` is by task id. A task that is absent is gone only when ``queue_answered`` (squeue)
     is true; otherwise nothing may be concluded from its absence. Without ``accounting_answered``
-    (sacct) a job that is gone has no exit code. ``problems`` say what did not answer and why.
+    (sacct, up to date) a job that is gone may yet turn out to have ended in some way. ``problems``
+    say what did not answer and why.
     """
 
     states: Mapping[str, JobState]

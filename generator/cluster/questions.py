@@ -12,6 +12,8 @@ from generator.errors import ClusterFailure, Problem
 # Where Slurm is, and who is asking: all that may come from the caller's environment.
 _KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"})
 _PREFIXES = ("SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "SQUEUE_", "SACCT_", "SCANCEL_", "SINFO_")
+# Lists of array tasks are printed whole: squeue and sacct cut them after 64 characters.
+_WHOLE_LISTS = {"SLURM_BITSTR_LEN": "0"}
 _PREFIXES_OF_JOBS = ("SLURMD_", "SUBMITIT_", "SPANK_", "PMI", "PDRECIPE_")
 
 
@@ -49,7 +51,7 @@ def ask(command: Sequence[str], seconds: float = 60) -> str:
             check=False,
             timeout=seconds,
             stdin=subprocess.DEVNULL,
-            env=clean_environment(),
+            env={**clean_environment(), **_WHOLE_LISTS},
         )
     except FileNotFoundError as error:
         hint = "run pdrecipe where Slurm's commands are, or choose --cluster local"

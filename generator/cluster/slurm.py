@@ -106,6 +106,8 @@ class SlurmCluster:
         queued, queue = self._asked(
             ["squeue", "-h", "-r", "-t", "all", "--me", "-o", SQUEUE_FORMAT], parse_squeue
         )
+        if queue is None and accounting is None:
+            accounting = _accounting_lag()
         live = {state.task_id: state for state in queued if _array_id(state.task_id) in wanted}
         past = {state.task_id: state for state in ended}
         if queue is None:
@@ -152,6 +154,16 @@ def _knows_segments() -> bool:
             return False
         raise
     return True
+
+
+def _accounting_lag() -> str | None:
+    """What accounting has not heard of yet; None where it is up to date, or nobody says."""
+    try:
+        found = re.search(r"^DBD Agent queue size:\s*(\d+)", ask(["sdiag"]), re.MULTILINE)
+    except ClusterFailure:
+        return None
+    waiting = int(found[1]) if found else 0
+    return f"accounting lags: slurmdbd has {waiting} messages to come" if waiting else None
 
 
 def _array_id(task_id: str) -> str:

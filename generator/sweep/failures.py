@@ -48,6 +48,7 @@ _FLAKES: tuple[tuple[Flake, re.Pattern[str]], ...] = (
         Flake.NODE,
         re.compile(
             r"\bnode[ _]fail|node .{0,60} (is down|not responding)"
+            r"|task launch for .{0,60} failed on node|io error with slurmstepd"
             r"|slurmd.{0,40}(not responding|unreachable)|launch failed requeued",
             re.IGNORECASE,
         ),

@@ -112,7 +112,10 @@ def _progress(attempt: Attempt, job: JobState | None) -> Iterator[Event]:
     if job is None:
         return
     if job.phase is Phase.RUNNING:
-        if attempt.seen is not Seen.RUNNING or (job.nodes and job.nodes != attempt.nodes):
+        moved = attempt.seen is Seen.RUNNING and job.nodes and job.nodes != attempt.nodes
+        if moved and attempt.nodes:
+            yield Requeued(**where, why="it began again on other nodes")  # type: ignore[arg-type]
+        if moved or attempt.seen is not Seen.RUNNING:
             yield Running(**where, nodes=job.nodes)  # type: ignore[arg-type]
     elif _is_back_in_the_queue(attempt, job):
         yield Requeued(**where, why=job.reason or job.state)  # type: ignore[arg-type]

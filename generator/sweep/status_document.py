@@ -57,10 +57,17 @@ def _point(status: PointStatus, look: Look) -> dict[str, Any]:
         "attempts": status.attempts,
         "token": status.token or None,
         "job": status.task_id or None,
-        "nodes": list(status.nodes),
+        "nodes": list(_nodes(status, found)),
         "exit_code": status.exit_code,
         "output": found.output if found else None,
         "started": found.started if found else None,
         "ended": found.ended if found else None,
         "log_tail": found.log_tail if found and status.state is PointState.FAILED else "",
     }
+
+
+def _nodes(status: PointStatus, found: PointResult | None) -> tuple[str, ...]:
+    """Where the point ran: a result knows best, unless it is of an earlier attempt."""
+    if found is not None and (status.state is PointState.DONE or found.token == status.token):
+        return found.nodes
+    return status.nodes

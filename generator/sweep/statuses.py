@@ -149,7 +149,7 @@ def _silence(state: PointState, attempt: Attempt, job: JobState | None, seen: Ob
     if attempt.task_id in seen.unsettled:
         return "its job seems over, its result is not there yet"
     if job is None or job.phase is Phase.UNKNOWN:
-        return "gone from the queue, and accounting does not answer"
+        return "gone from the queue, and accounting says nothing yet"
     if job.phase.is_live and job.asked == "sacct":
         return f"gone from the queue, and accounting still calls it {job.state}"
     return ""
