@@ -128,6 +128,12 @@ def jobs_in_the_queue(rack: RunningRack) -> list[str]:
     return rack.ask("squeue", "-h", "-r", "-o", "%i").split()
 
 
+def known_jobs(rack: RunningRack) -> dict[str, str]:
+    """The name of every job that the queue knows, by its id: what ended stays for minutes."""
+    rows = rack.ask("squeue", "-h", "-r", "-t", "all", "-o", "%i|%j").splitlines()
+    return dict(row.split("|", 1) for row in rows)
+
+
 def accounted(rack: RunningRack) -> dict[str, str]:
     """What accounting says of every job, by its id."""
     listed = rack.ask("sacct", "-n", "-P", "-X", "-o", "jobid,state").splitlines()

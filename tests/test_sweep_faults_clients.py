@@ -20,13 +20,13 @@ from generator.cli import main
 from generator.sweep import ledger
 from tests.rack.fixture import RunningRack
 from tests.rack_sweeps import (
-    accounted,
     assert_all_done_once,
     assert_states,
     document,
     eventually,
     jobs_in_the_queue,
     jobs_last,
+    known_jobs,
     notes,
     prepared,
     states,
@@ -177,7 +177,7 @@ def test_clients_that_meet_on_one_folder(home: Path, rack: RunningRack) -> None:
     jobs_last(home, 1)
     words = [sys.executable, "-c", "from generator.cli import main; main()"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
-    before = set(accounted(rack))
+    before = set(known_jobs(rack))
     clients = [
         subprocess.Popen(
             [*words, *submission(home)],
@@ -197,7 +197,7 @@ def test_clients_that_meet_on_one_folder(home: Path, rack: RunningRack) -> None:
     assert sum("Sent 5 jobs" in text for text in said) == 1
     assert_states(done=5)
     assert_all_done_once(home, 5)
-    assert eventually(lambda: len(set(accounted(rack)) - before) == 5, 10)
+    assert len(set(known_jobs(rack)) - before) == 5
 
 
 def test_ledger_whose_clock_runs_backwards(home: Path) -> None:

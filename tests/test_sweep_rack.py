@@ -13,6 +13,7 @@ from tests.rack_sweeps import (
     document,
     eventually,
     jobs_last,
+    known_jobs,
     states,
     submit,
     watch,
@@ -29,10 +30,11 @@ def test_sweep_from_plan_to_result(home: Path, rack: RunningRack) -> None:
     assert "#SBATCH --segment=4" in scripts
     assert "#SBATCH --nodes=8" in scripts
     assert not Path("s").exists()
+    before = known_jobs(rack)
     result = run("submit", "recipes", *command(home), "--yes")
     assert result.exit_code == 0, result.output
-    names = rack.ask("squeue", "-h", "-r", "-t", "all", "-o", "%j").split()
-    assert sum(name.startswith("tiny.") for name in names) == 3
+    added = [name for job, name in known_jobs(rack).items() if job not in before]
+    assert [name.partition(".")[0] for name in added] == ["tiny"] * 3
     assert watch() == 0
     assert_all_done_once(home, 6)
     assert run("resume", "s", "--yes").stdout.splitlines()[-1] == "Nothing to send."

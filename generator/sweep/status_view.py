@@ -61,15 +61,20 @@ def status_rows(look: Look, *, all_points: bool) -> list[Row]:
 def advice(look: Look, nodes: Iterable[NodeProblem]) -> list[str]:
     """What a person can do now."""
     counts = Counter(each.state for each in look.statuses)
-    lines = [
-        f"node {each.node} is {each.state}: {each.reason}; an admin resumes it" for each in nodes
-    ]
+    lines = [_node_line(each) for each in nodes]
     again = counts[PointState.FAILED] + counts[PointState.LOST] + counts[PointState.PLANNED]
     if again or counts[PointState.INTENDED]:
         lines.append("pdrecipe resume sends what is missing, failed or lost")
     if counts[PointState.CANCELLED]:
         lines.append("pdrecipe retry POINT sends what was cancelled")
     return lines
+
+
+def _node_line(node: NodeProblem) -> str:
+    """A drained node has a reason and waits for its admin; one that is out of reach may return."""
+    if not node.reason:
+        return f"node {node.node} is {node.state}: Slurm does not reach it"
+    return f"node {node.node} is {node.state}: {node.reason}; an admin resumes it"
 
 
 def _row(status: PointStatus, look: Look) -> Row:
