@@ -65,7 +65,8 @@ def _reader(expected: Any) -> _Reader:
     if origin is not None and issubclass(origin, Mapping):
         return lambda value: _demand(value, dict)
     if issubclass(expected, StrEnum):
-        return lambda value: expected(value)
+        enum: _Reader = expected
+        return enum
     if hasattr(expected, "__dataclass_fields__"):
         return _record_reader(expected)
     return lambda value: value if type(value) is expected else _demand(value, expected)
