@@ -1,4 +1,4 @@
-"""How long answers about 10,000 points take: `make bench` prints it, nothing here asserts a time."""
+"""How long answers about 10,000 points take: `make bench` prints it, nothing asserts a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> None:
             (
                 "100 curves as SVG",
                 [
-                    *("pareto", "--by", "recipe"),
+                    *("pareto", "--by", "headroom"),
                     *("--figure", "curves", "--out", f"{scratch}/curves.svg"),
                 ],
             ),
@@ -48,6 +48,7 @@ def _points() -> list[tuple[Deployment, int]]:
                 prefill_gpus=8 * (number % 4 + 1),
                 base_ms=4 + number * 0.0013,
                 per_sequence_ms=0.05 + (number * 7919 % 1000) / 10_000,
+                factors={"headroom": str(number % 100)},
             ),
             concurrency,
         )
