@@ -73,10 +73,17 @@ def write_text_atomically(path: Path, text: str) -> None:
     is full.
     """
     try:
-        _write_whole(Path(os.path.realpath(path)), text.encode("utf-8"))
+        content = text.encode("utf-8")
     except UnicodeEncodeError as error:
         message = f"its text cannot be UTF-8: character U+{ord(text[error.start]):04X}"
         raise InvalidInput(Problem(message=message, source=str(path))) from error
+    write_bytes_atomically(path, content)
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
+    """Write a file that is no text in the same way; errors as write_text_atomically."""
+    try:
+        _write_whole(Path(os.path.realpath(path)), content)
     except OSError as error:
         raise InvalidInput(os_problem(error, str(path))) from error
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+_Reader: TypeAlias = Callable[[Any], Any]
 
 
 def from_json(kind: type[T], value: object) -> T:
@@ -19,51 +21,72 @@ def from_json(kind: type[T], value: object) -> T:
     any of these or None. Raises ValueError, naming the field, for a value of another
     type or a missing field without a default.
     """
-    document = _demand(value, dict)
-    types, required = _shape(kind)  # type: ignore[arg-type]
-    if missing := [name for name in required if name not in document]:
-        raise ValueError(f"lacks {', '.join(missing)}")
-    taken = {}
-    for name in types.keys() & document.keys():
-        try:
-            taken[name] = _converted(types[name], document[name])
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-    return kind(**taken)
+    taken: T = _record_reader(kind)(value)  # type: ignore[arg-type]
+    return taken
+
+
+# Readers are made once for each type: files of results hold a hundred values a line.
 
 
 @cache
-def _shape(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The type of each field of a dataclass, and the fields that have no default."""
+def _record_reader(kind: Any) -> _Reader:
     hints = get_type_hints(kind)
-    required = (
+    readers = {each.name: _reader(hints[each.name]) for each in fields(kind)}
+    required = tuple(
         each.name
         for each in fields(kind)
         if each.default is MISSING and each.default_factory is MISSING
     )
-    return {each.name: hints[each.name] for each in fields(kind)}, tuple(required)
+
+    def read(value: Any) -> Any:
+        document = _demand(value, dict)
+        taken = {}
+        name = ""
+        try:
+            for name, read_field in readers.items():
+                if name in document:
+                    taken[name] = read_field(document[name])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        if missing := [name for name in required if name not in taken]:
+            raise ValueError(f"lacks {', '.join(missing)}")
+        return kind(**taken)
+
+    return read
 
 
-def _converted(expected: Any, value: Any) -> Any:
+def _reader(expected: Any) -> _Reader:
     origin = get_origin(expected)
     if origin is UnionType:
-        return None if value is None else _converted(get_args(expected)[0], value)
+        read_value = _reader(get_args(expected)[0])
+        return lambda value: None if value is None else read_value(value)
     if origin is tuple:
-        return _tuple(get_args(expected), _demand(value, list))
+        return _tuple_reader(get_args(expected))
     if origin is not None and issubclass(origin, Mapping):
-        return _demand(value, dict)
+        return lambda value: _demand(value, dict)
     if issubclass(expected, StrEnum):
-        return expected(value)
+        enum: _Reader = expected
+        return enum
     if hasattr(expected, "__dataclass_fields__"):
-        return from_json(expected, value)
-    return _demand(value, expected)
+        return _record_reader(expected)
+    return lambda value: value if type(value) is expected else _demand(value, expected)
 
 
-def _tuple(expected: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
-    kinds = [expected[0]] * len(values) if expected[-1] is Ellipsis else list(expected)
-    if len(kinds) != len(values):
-        raise ValueError(f"{len(values)} values where {len(kinds)} belong")
-    return tuple(_converted(kind, value) for kind, value in zip(kinds, values, strict=True))
+def _tuple_reader(expected: tuple[Any, ...]) -> _Reader:
+    if expected[-1] is Ellipsis:
+        read_value = _reader(expected[0])
+        return lambda values: tuple([read_value(value) for value in _demand(values, list)])
+    readers = tuple(map(_reader, expected))
+
+    def read(values: Any) -> Any:
+        listed = _demand(values, list)
+        if tuple(map(type, listed)) == expected:
+            return tuple(listed)
+        if len(readers) != len(listed):
+            raise ValueError(f"{len(listed)} values where {len(readers)} belong")
+        return tuple(each(value) for each, value in zip(readers, listed, strict=True))
+
+    return read
 
 
 def _demand(value: Any, expected: type) -> Any:

@@ -1,0 +1,178 @@
+"""pdrecipe pareto: curves, the frontier over all points, and what it reaches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from generator.cli.output import echo, paragraph, table, talk
+from generator.errors import InvalidInput, Problem
+from generator.files import write_bytes_atomically, write_text_atomically
+from generator.pareto.axes import AXIS_NAMES, axis
+from generator.pareto.best_at import INTERACTIVITIES
+from generator.pareto.document import pareto_csv, pareto_document
+from generator.pareto.selection import PHASES
+from generator.pareto.study import ParetoQuestion, ParetoStudy, study
+from generator.pareto.tables import area_sentence, best_at_table, frontier_table, heading
+from generator.results.point_file import read_points
+
+if TYPE_CHECKING:
+    from generator.results.point import MeasuredPoint
+
+_KINDS = ("curves", "frontier", "phase")
+_USER_AXIS = "tokens_per_s_per_user"
+
+
+def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    """Two numbers with a colon between, ascending."""
+    if value is None:
+        return None
+    try:
+        start, stop = (float(part) for part in value.split(":"))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a range such as 20:150") from None
+    if not start < stop:
+        raise click.BadParameter(f"{value!r} is not ascending")
+    return start, stop
+
+
+def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    """Numbers with commas between."""
+    if value is None:
+        return None
+    try:
+        return tuple(float(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of numbers such as 10,50") from None
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--x", "x_name", default=_USER_AXIS, show_default=True, help="The x axis.")
+@click.option("--y", "y_name", default="total_tokens_per_s_per_gpu", show_default=True)
+@click.option(
+    "--by",
+    default="configuration",
+    show_default=True,
+    help="What makes a curve: configuration, recipe, phase, origin, or a factor of the sweep.",
+)
+@click.option("--phase", type=click.Choice(PHASES), help="Only points of this phase.")
+@click.option("--min-accuracy", type=click.FloatRange(0, 1), help="Least accuracy, as a share.")
+@click.option("--gpu-hour-price", type=click.FloatRange(0, min_open=True), help="For cost axes.")
+@click.option("--x-range", callback=_range, metavar="A:B", help="Range of x for the area.")
+@click.option(
+    "--at",
+    "targets",
+    callback=_numbers,
+    metavar="X,X,...",
+    help="Print the best point at or above these x.  [default: 10,20,50,100,150 of tokens/s/user]",
+)
+@click.option("--mix", "may_mix", is_flag=True, help="Also where the contracts of runs differ.")
+@click.option("--figure", type=click.Choice(_KINDS), help="[default: frontier]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write a figure or table: .svg .png .csv .json."
+)
+@click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
+def pareto(
+    *,
+    results: tuple[Path, ...],
+    x_name: str,
+    y_name: str,
+    by: str,
+    phase: str | None,
+    min_accuracy: float | None,
+    gpu_hour_price: float | None,
+    x_range: tuple[float, float] | None,
+    targets: tuple[float, ...] | None,
+    may_mix: bool,
+    figure: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the frontier over the points of RESULTS, files that collect wrote, or draw it.
+
+    Invalid points never stand on it. A point that was run several times is the mean of its runs;
+    nothing is interpolated. Runs whose contracts differ are refused (exit code 3), unless --mix.
+
+    Axes: {axes}; latencies at any percentile, as ttft_p90_ms.
+    """
+    if out is not None and out.suffix not in _WRITERS:
+        raise click.UsageError(f"--out takes a name that ends in {', '.join(_WRITERS)}")
+    if figure is not None and (out is None or out.suffix not in _FIGURES):
+        raise click.UsageError("--figure goes with --out of a figure: .svg or .png")
+    question = ParetoQuestion(
+        x=axis(x_name, gpu_hour_price),
+        y=axis(y_name, gpu_hour_price),
+        by=by,
+        phase=phase,
+        min_accuracy=min_accuracy,
+        x_range=x_range,
+        targets=targets or (INTERACTIVITIES if x_name == _USER_AXIS else ()),
+        may_mix=may_mix,
+    )
+    answer = study(read_all(results), question)
+    if out is not None:
+        _WRITERS[out.suffix](out, answer, figure or "frontier")
+        talk(f"wrote {out}")
+    if as_json:
+        echo(json.dumps(pareto_document(answer), indent=2))
+    elif out is None:
+        show_study(answer)
+
+
+pareto.help = (pareto.help or "").replace("{axes}", ", ".join(AXIS_NAMES))
+
+
+def read_all(results: tuple[Path, ...]) -> list[MeasuredPoint]:
+    """The points of all files; raises InvalidInput with every line of any that is none."""
+    points: list[MeasuredPoint] = []
+    found: list[Problem] = []
+    for path in results:
+        try:
+            points += read_points(path)
+        except InvalidInput as error:
+            found += error.problems
+    if found:
+        raise InvalidInput(found)
+    return points
+
+
+def show_study(answer: ParetoStudy) -> None:
+    """The frontier, what it reaches, and what was left out."""
+    for line in heading(answer):
+        paragraph(line)
+    echo(f"\n{table(*frontier_table(answer))}\n")
+    if answer.best_at:
+        echo(f"{table(*best_at_table(answer))}\n")
+    paragraph(area_sentence(answer))
+    for each in answer.left_out:
+        paragraph(f"left out: {len(each.points)} {each.reason}")
+
+
+def _write_svg(out: Path, answer: ParetoStudy, figure: str) -> None:
+    from generator.figures.drawing import draw_svg
+    from generator.pareto.charts import FigureKind, chart
+
+    write_text_atomically(out, draw_svg(chart(answer, FigureKind(figure))))
+
+
+def _write_png(out: Path, answer: ParetoStudy, figure: str) -> None:
+    from generator.figures.drawing import draw_png
+    from generator.pareto.charts import FigureKind, chart
+
+    write_bytes_atomically(out, draw_png(chart(answer, FigureKind(figure))))
+
+
+def _write_csv(out: Path, answer: ParetoStudy, _: str) -> None:
+    write_text_atomically(out, pareto_csv(answer))
+
+
+def _write_json(out: Path, answer: ParetoStudy, _: str) -> None:
+    write_text_atomically(out, json.dumps(pareto_document(answer), indent=2) + "\n")
+
+
+_FIGURES = {".svg": _write_svg, ".png": _write_png}
+_WRITERS = {**_FIGURES, ".csv": _write_csv, ".json": _write_json}

@@ -1,0 +1,1 @@
+"""What a chart says, and how it is drawn."""

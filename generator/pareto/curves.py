@@ -1,0 +1,58 @@
+"""Points as curves: one for each configuration, or for each value of something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from generator.errors import InvalidInput, Problem
+from generator.pareto.selection import AxisPoint
+from generator.results.contract import NOT_STATED
+from generator.wording import did_you_mean, shown
+
+CONFIGURATION = "configuration"
+_GROUPINGS: dict[str, Callable[[AxisPoint], str]] = {
+    CONFIGURATION: lambda each: each.subject.configuration,
+    "recipe": lambda each: each.subject.recipe,
+    "phase": lambda each: each.subject.phase,
+    "origin": lambda each: str(each.point.origin),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The points of one label, by concurrency."""
+
+    label: str
+    points: tuple[AxisPoint, ...]
+
+
+def curves(points: Sequence[AxisPoint], by: str = CONFIGURATION) -> tuple[Curve, ...]:
+    """The points grouped by a property or a factor; the curve of the lowest concurrency first.
+
+    Raises InvalidInput where the points have no property or factor of that name.
+    """
+    grouped: dict[str, list[AxisPoint]] = {}
+    label_of = grouping(points, by)
+    for each in points:
+        grouped.setdefault(label_of(each), []).append(each)
+    found = [
+        Curve(label=label, points=tuple(sorted(grouped[label], key=_place))) for label in grouped
+    ]
+    return tuple(sorted(found, key=lambda curve: (curve.points[0].concurrency, curve.label)))
+
+
+def _place(each: AxisPoint) -> tuple[int, tuple[float, float], str]:
+    return each.concurrency, each.pair, each.subject.digest
+
+
+def grouping(points: Sequence[AxisPoint], by: str) -> Callable[[AxisPoint], str]:
+    """The label of the curve that a point is on; errors as curves."""
+    if by in _GROUPINGS:
+        return _GROUPINGS[by]
+    factors = {name for each in points for name in each.point.factors}
+    if points and by not in factors:
+        choices = [*_GROUPINGS, *sorted(factors - _GROUPINGS.keys())]
+        hint = did_you_mean(by, choices) or f"there are {', '.join(choices)}"
+        raise InvalidInput(Problem(message=f"nothing to group by is called {shown(by)}", hint=hint))
+    return lambda each: each.point.factors.get(by, NOT_STATED)

@@ -1,0 +1,106 @@
+"""A study as tables and sentences, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from generator.pareto.axes import Axis
+from generator.pareto.curves import CONFIGURATION, grouping
+from generator.pareto.selection import AxisPoint
+from generator.pareto.study import ParetoStudy
+from generator.results.repeats import Repeated
+from generator.results.wording import origins_label, rounded
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def heading(study: ParetoStudy) -> Iterator[str]:
+    """What kind of figures these are, which axes, and how many points stand on them."""
+    yield f"Figures: {origins_label(study.origins)}."
+    x, y = study.question.x, study.question.y
+    yield f"x: {_axis(x)}. y: {_axis(y)}."
+    left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
+    yield (
+        f"{len(study.points)} points of {len(study.curves)} curves{left_out}; {len(study.frontier)}"
+        " on the frontier."
+    )
+    for difference in study.mixed:
+        yield f"MIXED: the runs do not share one contract, {difference}."
+
+
+def _axis(axis: Axis) -> str:
+    return f"{axis.label}, {'more' if axis.more_is_better else 'less'} is better"
+
+
+def frontier_table(study: ParetoStudy) -> Table:
+    """The points of the frontier by x, each with what ran; which origin, where there are two."""
+    return points_table(study, study.frontier)
+
+
+def points_table(study: ParetoStudy, points: Sequence[AxisPoint]) -> Table:
+    """Points on the axes of a study."""
+    label_of = grouping(study.points, study.question.by)
+    shows_label = study.question.by != CONFIGURATION
+    shows_origin, shows_runs = len(study.origins) > 1, any(each.y.count > 1 for each in points)
+    headers = ["x", "y", "conc.", "GPUs", "configuration"]
+    headers += [study.question.by] * shows_label + ["origin"] * shows_origin
+    headers += ["runs"] * shows_runs
+    rows = []
+    for each in points:
+        row = [rounded(each.x.mean), rounded(each.y.mean), str(each.concurrency)]
+        row += [str(each.point.gpus.total), each.subject.configuration]
+        row += [label_of(each)] * shows_label + [str(each.point.origin)] * shows_origin
+        row += [_runs(each.y)] * shows_runs
+        rows.append(row)
+    return headers, rows
+
+
+def _runs(figure: Repeated) -> str:
+    if figure.half_range is None:
+        return "1"
+    spread = f" (y +-{figure.half_range / figure.mean:.1%})" if figure.mean else ""
+    return f"{figure.count}{spread}"
+
+
+def best_at_table(study: ParetoStudy) -> Table:
+    """The best measured point at or better than each asked x."""
+    x = study.question.x
+    sign = ">=" if x.more_is_better else "<="
+    rows = [
+        [
+            f"{sign} {each.target:g}",
+            *(
+                (
+                    rounded(each.best.y.mean),
+                    rounded(each.best.x.mean),
+                    str(each.best.concurrency),
+                    each.best.subject.configuration,
+                )
+                if each.best
+                else ("-", "-", "-", "no point reaches it")
+            ),
+        ]
+        for each in study.best_at
+    ]
+    return ["x", "best y", "at x", "conc.", "configuration"], rows
+
+
+def area_sentence(study: ParetoStudy) -> str:
+    """The area under the frontier with its range, or why there is none."""
+    if study.area is None:
+        if not study.question.y.more_is_better:
+            return "No area under the frontier: y is a figure of which less is better."
+        return "No area under the frontier: its points span no range of x."
+    area = study.area
+    share = f"{area.unreached_share:.1%}"
+    missing = "" if share == "0.0%" else f"; no point reaches {share} of it, which counts as 0"
+    return (
+        f"Area under the frontier, in steps, for x from {rounded(area.start)} to"
+        f" {rounded(area.stop)}: {rounded(area.area)}, a mean y of {rounded(area.mean)}{missing}."
+    )
+
+
+def left_out_rows(study: ParetoStudy) -> Iterator[tuple[str, str]]:
+    """How many points were left out for each reason."""
+    for each in study.left_out:
+        yield f"{len(each.points)}", each.reason

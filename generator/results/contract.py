@@ -1,0 +1,60 @@
+"""The experiment contract: what runs that are compared must have in common, and where they do not.
+
+Two runs say something about one factor only where everything else was held fixed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from generator.results.point import MeasuredPoint
+
+NOT_STATED = "not stated"
+ORIGIN = "origin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractDifference:
+    """A key that points disagree on: each value with the number of points that have it."""
+
+    key: str
+    values: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        return f"{self.key}: {' or '.join(value for value, _ in self.values)}"
+
+
+def held_fixed(point: MeasuredPoint) -> dict[str, str]:
+    """What was held fixed for a point; synthetic and measured figures are never one experiment."""
+    return {ORIGIN: str(point.origin), **point.contract}
+
+
+def contract_differences(points: Iterable[MeasuredPoint]) -> tuple[ContractDifference, ...]:
+    """Every key of the contract that the points do not agree on, by name.
+
+    A key that some points state and others do not is a difference: it may have been anything.
+    """
+    return differences_of([held_fixed(point) for point in points])
+
+
+def differences_of(statements: Sequence[Mapping[str, str]]) -> tuple[ContractDifference, ...]:
+    """The keys on which mappings disagree, each value with how many have it, commonest first."""
+    alike = Counter(frozenset(each.items()) for each in statements)
+    distinct = [(dict(items), count) for items, count in alike.items()]
+    found = []
+    for key in sorted({key for each, _ in distinct for key in each}):
+        values: Counter[str] = Counter()
+        for each, count in distinct:
+            values[each.get(key, NOT_STATED)] += count
+        if len(values) > 1:
+            ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+            found.append(ContractDifference(key=key, values=tuple(ordered)))
+    return tuple(found)
+
+
+def common_contract(points: Iterable[MeasuredPoint]) -> dict[str, str]:
+    """What all points were held to, by name; keys they disagree on are left out."""
+    distinct = {frozenset(held_fixed(point).items()) for point in points}
+    return dict(sorted(frozenset.intersection(*distinct))) if distinct else {}

@@ -1,0 +1,291 @@
+"""The frontier and what is read from it; every figure is of the stated model, none was measured."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+
+from generator.cli.main import main
+from generator.errors import InvalidInput
+from generator.pareto.area import area_under
+from generator.pareto.axes import AXIS_NAMES, axis
+from generator.pareto.document import pareto_csv, pareto_document
+from generator.pareto.study import ParetoQuestion, ParetoStudy, study
+from generator.results.distribution import distribution
+from generator.results.point import Accuracy, Goodput, Latencies, MeasuredPoint, Origin
+from generator.results.point_file import write_points
+from generator.validation import schema
+from tests.synthetic_points import CONTRACT, Deployment, synthetic_point
+from tests.synthetic_study import serving_points, study_points
+
+X, Y = axis("tokens_per_s_per_user"), axis("total_tokens_per_s_per_gpu")
+POINT = synthetic_point(Deployment(configuration="1xTEP8 + 1xTEP8"), 64)
+
+
+def asked(points: list[MeasuredPoint], **question: Any) -> ParetoStudy:
+    return study(points, ParetoQuestion(**{"x": X, "y": Y, **question}))
+
+
+# --- axes -------------------------------------------------------------------------------------
+
+# By hand: decode steps of 5 + 0.1 x 64 = 11.4 ms, TTFT 200 ms, 512 requests of 8192 + 1024 tokens
+# in 8 x (200 + 11.4 x 1023) ms = 94.8976 s, on 16 GPUs.
+REQUESTS_PER_S = 512 / 94.8976
+FIGURES = {
+    "tokens_per_s_per_user": 1000 / 11.4,
+    "total_tokens_per_s_per_gpu": REQUESTS_PER_S * 9216 / 16,
+    "output_tokens_per_s_per_gpu": REQUESTS_PER_S * 1024 / 16,
+    "input_tokens_per_s_per_gpu": REQUESTS_PER_S * 8192 / 16,
+    "requests_per_s_per_gpu": REQUESTS_PER_S / 16,
+    "concurrency": 64,
+    "ttft_ms": 200,
+    "tpot_ms": 11.4,
+    "ttft_p90_ms": 200,
+    "end_to_end_ms": 200 + 11.4 * 1023,
+    "cost_per_million_tokens": 16 * 3.6 / 3600 / (REQUESTS_PER_S * 9216) * 1e6,
+    "cost_per_million_output_tokens": 16 * 3.6 / 3600 / (REQUESTS_PER_S * 1024) * 1e6,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), FIGURES.items(), ids=FIGURES)
+def test_axis(name: str, value: float) -> None:
+    assert axis(name, gpu_hour_price=3.6).value(POINT) == pytest.approx(value)
+
+
+def test_goodput_axis_is_of_points_that_have_goodput() -> None:
+    goodput = Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=2, tokens_per_s=4)
+    good = axis("goodput_tokens_per_s_per_gpu")
+    assert good.value(replace(POINT, goodput=goodput)) == 4 / 16
+    assert good.value(POINT) is None
+
+
+def test_percentile_without_samples_is_no_figure() -> None:
+    """512 requests leave five beyond a p99; ten are asked for."""
+    assert axis("ttft_p99_ms").value(POINT) is None
+    many = replace(POINT, latencies=Latencies(ttft=distribution([3.0] * 1000)))
+    assert axis("ttft_p99_ms").value(many) == 3.0
+
+
+def test_every_named_axis_is_one() -> None:
+    assert {axis(name, gpu_hour_price=1).name for name in AXIS_NAMES} == {*AXIS_NAMES}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("ttft", "no axis is called 'ttft'"), ("cost_per_million_tokens", "needs the price of a GPU")],
+)
+def test_axis_that_is_none(name: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        axis(name)
+
+
+# --- the study --------------------------------------------------------------------------------
+
+
+def test_ties_are_all_kept() -> None:
+    """Two prefill layouts before one decode engine: at 4 and 16 the model gives them the same."""
+    answer = asked(list(serving_points()))
+    tied = {each.subject.configuration for each in answer.frontier if each.concurrency == 16}
+    assert tied == {"1xTP4DP2+EP + 1xTEP8 MTP3", "1xTP2DP4+EP + 1xTEP8 MTP3"}
+
+
+def test_invalid_points_stand_nowhere_and_are_counted() -> None:
+    answer = asked(list(serving_points()))
+    assert [(len(each.points), each.reason) for each in answer.left_out] == [
+        (1, "invalid: failed-requests")
+    ]
+    assert all(run.is_valid for each in answer.points for run in each.runs)
+
+
+def test_repeated_runs_count_as_their_mean() -> None:
+    answer = asked(list(serving_points()))
+    (repeated,) = (each for each in answer.points if len(each.runs) == 3)
+    values = [run.total_tokens_per_s_per_gpu for run in repeated.runs]
+    assert repeated.y.mean == pytest.approx(sum(values) / 3)
+    assert repeated.y.half_range == pytest.approx((max(values) - min(values)) / 2)
+
+
+def test_phases_do_not_mix() -> None:
+    points = study_points()
+    assert {each.subject.phase for each in asked(points).points} == {"disaggregated"}
+    assert {each.subject.phase for each in asked(points, phase="decode").points} == {"decode"}
+    alone = [point for point in points if point.subject.phase in ("prefill", "decode")]
+    with pytest.raises(InvalidInput, match="results of decode and prefill, which no curve"):
+        asked(alone)
+    with pytest.raises(InvalidInput, match="no result is of phase aggregated"):
+        asked(points, phase="aggregated")
+
+
+MIXES = {
+    "another image": (
+        {"contract": CONTRACT | {"container.image": "other"}},
+        "container.image: other (1), vllm/vllm-openai:nightly-a9a17e7 (1)",
+    ),
+    "an unknown loop": (
+        {"contract": {key: CONTRACT[key] for key in CONTRACT if key != "load.loop"}},
+        "load.loop: closed (1), not stated (1)",
+    ),
+    "measured among synthetic": (
+        {"origin": Origin.MEASURED},
+        "origin: measured (1), synthetic (1)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), MIXES.values(), ids=MIXES)
+def test_contracts_do_not_mix_unless_told_to(changes: dict[str, Any], message: str) -> None:
+    points = [POINT, replace(POINT, run="other", **changes)]
+    with pytest.raises(InvalidInput) as caught:
+        asked(points)
+    assert [each.message for each in caught.value.problems] == [
+        f"runs of different contracts, {message}"
+    ]
+    answer = asked(points, may_mix=True)
+    assert len(answer.mixed) == 1
+
+
+def test_goodput_of_other_limits_is_another_figure() -> None:
+    def good(ttft_ms: float) -> Goodput:
+        return Goodput(ttft_ms=ttft_ms, max_gap_ms=50, requests_per_s=2, tokens_per_s=4)
+
+    points = [replace(POINT, goodput=good(250)), replace(POINT, goodput=good(500), run="other")]
+    with pytest.raises(InvalidInput, match="TTFT 250 ms, gap 50 ms"):
+        asked(points, y=axis("goodput_tokens_per_s_per_gpu"))
+    assert len(asked(points).frontier) == 1
+
+
+def test_accuracy_must_be_known_and_high_enough() -> None:
+    def scored(score: float | None) -> MeasuredPoint:
+        found = None if score is None else Accuracy(benchmark="gsm8k", score=score)
+        return replace(POINT, accuracy=found, run=str(score))
+
+    answer = asked([scored(0.95), scored(0.93), scored(None)], min_accuracy=0.94)
+    assert [each.runs[0].run for each in answer.points] == ["0.95"]
+    assert [each.reason for each in answer.left_out] == [
+        "accuracy below 0.94",
+        "no accuracy known",
+    ]
+
+
+def test_no_point_left() -> None:
+    with pytest.raises(InvalidInput, match="no point stands on these axes: 1 no goodput"):
+        asked([POINT], y=axis("goodput_tokens_per_s_per_gpu"))
+
+
+def test_curves_by_a_factor() -> None:
+    answer = asked(list(serving_points()), by="mtp")
+    assert [curve.label for curve in answer.curves] == ["3", "0"]
+    with pytest.raises(InvalidInput, match="did you mean 'mtp'"):
+        asked(list(serving_points()), by="mtpp")
+
+
+def test_best_measured_at_or_above() -> None:
+    answer = asked(list(serving_points()), targets=(10.0, 150.0, 500.0))
+    found = [each.best.concurrency if each.best else None for each in answer.best_at]
+    assert found == [2560, 8, None]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "area", "unreached"),
+    [
+        (0, 10, 10 * 4, 0),
+        (10, 20, 10 * 2, 0),
+        (5, 15, 5 * 4 + 5 * 2, 0),
+        (0, 40, 10 * 4 + 10 * 2, 0.5),
+        (30, 40, 0, 1),
+    ],
+)
+def test_area_of_steps(start: float, stop: float, area: float, unreached: float) -> None:
+    """Two points: 4 up to x = 10, 2 up to x = 20, nothing beyond."""
+    found = area_under([(10, 4), (20, 2)], start, stop, more_x_is_better=True)
+    assert (found.area, found.unreached_share) == (area, unreached)
+    mirrored = area_under([(-10, 4), (-20, 2)], -stop, -start, more_x_is_better=False)
+    assert (mirrored.area, mirrored.unreached_share) == (area, unreached)
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    write_points(tmp_path / "results.jsonl", study_points())
+    return tmp_path / "results.jsonl"
+
+
+def run(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(main, ["pareto", *map(str, arguments)])
+
+
+def test_table_in_the_terminal(results: Path) -> None:
+    shown = run(results).stdout
+    assert shown.startswith("Figures: SYNTHETIC")
+    assert "22 points of 7 curves, 1 left out; 16 on the frontier." in shown
+    assert "| >= 150 |    718 |  164 |     8 | 1xTP4DP2+EP + 1xTEP8 MTP3      |" in shown
+    assert "left out: 1 invalid: failed-requests" in shown
+
+
+def test_json_is_what_the_schema_says(results: Path) -> None:
+    document = json.loads(run(results, "--json").stdout)
+    assert list(Draft202012Validator(schema("pareto")).iter_errors(document)) == []
+    assert document == json.loads(json.dumps(pareto_document(asked(study_points()))))
+    ids = {each["id"] for each in document["points"]}
+    assert {*document["frontier"]} <= ids
+
+
+def test_csv_has_every_point() -> None:
+    answer = asked(study_points())
+    rows = list(csv.DictReader(io.StringIO(pareto_csv(answer))))
+    assert len(rows) == len(answer.points)
+    assert sum(row["on_frontier"] == "yes" for row in rows) == len(answer.frontier)
+    assert {row["origin"] for row in rows} == {"synthetic"}
+
+
+@pytest.mark.parametrize("kind", ["curves", "frontier", "phase"])
+def test_svg_is_the_same_bytes_again(results: Path, tmp_path: Path, kind: str) -> None:
+    for name in ("one.svg", "two.svg"):
+        assert run(results, "--figure", kind, "--out", tmp_path / name).exit_code == 0
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.png", b"\x89PNG"), ("a.csv", b"origin,"), ("a.json", b"{\n")]
+)
+def test_other_files(results: Path, tmp_path: Path, name: str, start: bytes) -> None:
+    done = run(results, "--out", tmp_path / "new" / name)
+    assert done.exit_code == 0
+    assert (tmp_path / "new" / name).read_bytes().startswith(start)
+
+
+WRONG = {
+    "another suffix": (["--out", "a.gif"], 2, "ends in .svg, .png"),
+    "a figure without a file": (["--figure", "curves"], 2, "--figure goes with --out"),
+    "a range that falls": (["--x-range", "9:1"], 2, "not ascending"),
+    "a range that is none": (["--x-range", "9"], 2, "not a range such as"),
+    "targets that are none": (["--at", "a"], 2, "not a list of numbers"),
+    "an axis that is none": (["--x", "speed"], 3, "no axis is called 'speed'"),
+    "nothing to group by": (["--by", "colour"], 3, "there are configuration, recipe, phase"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), WRONG.values(), ids=WRONG)
+def test_what_the_command_refuses(
+    results: Path, arguments: list[str], code: int, message: str
+) -> None:
+    done = run(results, *arguments)
+    assert done.exit_code == code
+    assert message in done.stderr
+
+
+def test_every_bad_line_of_every_file_is_named(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text("{\n[]\n")
+    done = run(results, tmp_path / "bad.jsonl", tmp_path / "none.jsonl")
+    assert done.exit_code == 3
+    assert len(done.stderr.splitlines()) == 3
