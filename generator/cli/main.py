@@ -31,6 +31,7 @@ _COMMANDS = {
     "retry": "generator.cli.retry",
     "logs": "generator.cli.logs",
     "goodput": "generator.cli.goodput",
+    "roofline": "generator.cli.roofline",
 }
 
 
