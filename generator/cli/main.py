@@ -31,6 +31,8 @@ _COMMANDS = {
     "retry": "generator.cli.retry",
     "logs": "generator.cli.logs",
     "pareto": "generator.cli.pareto",
+    "goodput": "generator.cli.goodput",
+    "roofline": "generator.cli.roofline",
 }
 
 

@@ -1,0 +1,153 @@
+"""Traces on disk: JSON Lines or one JSON array, of the article's rows or of AIPerf's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from generator.errors import InvalidInput, Problem
+from generator.files import os_problem, read_text
+from generator.goodput.aiperf_rows import aiperf_row, is_aiperf_row, is_aiperf_warm_up
+from generator.goodput.clocks import BadRow, as_row, parse_row, refuse_constant
+from generator.goodput.token_rows import is_token_row, is_token_warm_up, token_row
+from generator.goodput.trace import Arrival, Trace, TracedRequest
+
+_HINT = "a row has sent, tokens, done and ok, or is one of AIPerf's profile_export.jsonl"
+_AIPERF = "AIPerf's"
+_TOKENS = "with sent"
+
+_Numbered = tuple[int, bytes | dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One row, read: which form it has, and its request unless it is of the warm-up."""
+
+    form: str
+    arrival: Arrival
+    request: TracedRequest | None
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in a file; JSON Lines are read line by line, an array as a whole.
+
+    Times of AIPerf's wall clock are counted from the first request after the warm-up; those of
+    the article's rows stay as they are. Raises InvalidInput with every line that is not usable.
+    """
+    source = str(path)
+    try:
+        with path.open("rb") as lines:
+            is_array = lines.read(64).lstrip()[:1] == b"["
+            lines.seek(0)
+            if not is_array:
+                return _trace(enumerate(lines, 1), source)
+    except OSError as error:
+        raise InvalidInput(os_problem(error, source)) from error
+    return _trace(_elements(read_text(path, source), source), source)
+
+
+def _trace(rows: Iterable[_Numbered], source: str) -> Trace:
+    """The requests of numbered rows; raises InvalidInput with all that are not usable."""
+    read: list[_Row] = []
+    found: list[Problem] = []
+    for line, content in rows:
+        if isinstance(content, bytes) and not content.strip():
+            continue
+        try:
+            row = _row(_parsed(content) if isinstance(content, bytes) else content)
+            _require_same_kind(read, row)
+        except BadRow as error:
+            found.append(Problem(message=str(error), hint=_HINT, source=source, line=line))
+        else:
+            read.append(row)
+    if found:
+        raise InvalidInput(found)
+    if not read:
+        raise InvalidInput(Problem(message="the trace is empty", hint=_HINT, source=source))
+    requests = [row.request for row in read if row.request]
+    return Trace(
+        requests=tuple(_from_first(requests) if read[0].form == _AIPERF else requests),
+        arrival=read[0].arrival,
+        warm_up=len(read) - len(requests),
+    )
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    """The object of a line; AIPerf's milliseconds are floats of whole nanoseconds."""
+    return parse_row(line, number=float if b'"request_start_ns"' in line else Decimal)
+
+
+def _row(row: dict[str, Any]) -> _Row:
+    if is_aiperf_row(row):
+        request = None if is_aiperf_warm_up(row) else aiperf_row(row)
+        return _Row(form=_AIPERF, arrival=Arrival.CHUNK, request=request)
+    if not is_token_row(row):
+        raise BadRow("it is no row of a trace")
+    read, arrival = token_row(row)
+    return _Row(form=_TOKENS, arrival=arrival, request=None if is_token_warm_up(row) else read)
+
+
+def _require_same_kind(read: list[_Row], row: _Row) -> None:
+    """Raise BadRow for a row that does not compare with those before it."""
+    if not read:
+        return
+    if row.form != read[0].form:
+        raise BadRow(f"the file starts with rows {read[0].form}, this one is {row.form}")
+    if row.arrival is not read[0].arrival:
+        raise BadRow(f"the file starts with {read[0].arrival}s, this row has {row.arrival}s")
+
+
+def _from_first(requests: list[TracedRequest]) -> list[TracedRequest]:
+    """The same requests on a clock that starts with the first of them."""
+    start_ns = min((each.sent_ns for each in requests), default=0)
+    return [
+        replace(
+            each,
+            sent_ns=each.sent_ns - start_ns,
+            ended_ns=None if each.ended_ns is None else each.ended_ns - start_ns,
+            received=each.received
+            and replace(
+                each.received,
+                first_ns=each.received.first_ns - start_ns,
+                last_ns=each.received.last_ns - start_ns,
+            ),
+        )
+        for each in requests
+    ]
+
+
+def _elements(text: str, source: str) -> Iterator[_Numbered]:
+    """The objects of a JSON array with the lines they start on; raises InvalidInput."""
+    decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=refuse_constant)
+    position, line, counted = text.index("[") + 1, 1, 0
+    closing = ","
+    while closing == ",":
+        position = _after_blanks(text, position)
+        line, counted = line + text.count("\n", counted, position), position
+        if text[position : position + 1] == "]" and closing == ",":
+            return
+        try:
+            value, position = decoder.raw_decode(text, position)
+            yield line, as_row(value)
+        except (ValueError, RecursionError) as error:
+            is_row = isinstance(error, BadRow)
+            message = str(error) if is_row else "the array is not JSON from here on"
+            raise InvalidInput(
+                Problem(message=message, hint=_HINT, source=source, line=line)
+            ) from None
+        position = _after_blanks(text, position)
+        closing = text[position : position + 1]
+        position += 1
+    if closing != "]":
+        message = "the array does not end: the file is cut short"
+        raise InvalidInput(Problem(message=message, hint="copy it again", source=source, line=line))
+
+
+def _after_blanks(text: str, position: int) -> int:
+    while text[position : position + 1].isspace():
+        position += 1
+    return position

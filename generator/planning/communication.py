@@ -1,0 +1,41 @@
+"""What the collectives of one pass take at least: bytes over NVLink, and a latency for each."""
+
+from __future__ import annotations
+
+from generator.planning.engine_work import EngineWork
+from generator.planning.numbers import Array
+
+_ACTIVATION_BYTES = 2
+
+
+def communication_s(work: EngineWork, tokens: Array, collective_latency_s: float) -> Array:
+    """Seconds of all collectives of a pass; ``tokens`` are those of one data-parallel rank.
+
+    An all-reduce sends each rank's row once, as a switch that adds up allows, less its own share.
+    Under expert parallelism a token goes to every rank that has one of its experts, and comes
+    back; over data-parallel ranks without it every rank needs all tokens.
+    """
+    layout = work.layout
+    row = work.hidden_size * _ACTIVATION_BYTES
+    all_reduce = tokens * row * (1 - 1 / layout.tensor)
+    reduced = work.mixers + work.dense_mlps
+    size = reduced * all_reduce
+    count = reduced if layout.tensor > 1 else 0
+    if layout.data == 1:
+        size = size + work.expert_mlps * all_reduce
+        count += work.expert_mlps if layout.tensor > 1 else 0
+    else:
+        size = size + work.expert_mlps * _exchanged_bytes(work, tokens)
+        count += 2 * work.expert_mlps
+    return size / work.peaks.link + count * collective_latency_s
+
+
+def _exchanged_bytes(work: EngineWork, tokens: Array) -> Array:
+    """Bytes a rank sends for one layer of experts between data-parallel ranks, both ways."""
+    layout, hidden = work.layout, work.hidden_size
+    ranks = layout.tensor * layout.data
+    both_ways = hidden * (work.dispatch_bytes + _ACTIVATION_BYTES)
+    if not layout.expert_parallel or work.experts is None:
+        return tokens / layout.tensor * both_ways * (layout.data - 1)
+    reached = (ranks - 1) * (1 - (1 - 1 / ranks) ** work.experts.per_token)
+    return tokens / layout.tensor * both_ways * reached

@@ -1,0 +1,112 @@
+"""The accounting of warm_decode for a model from its architecture, on one rank of a layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from generator.architecture import ModelArchitecture
+from generator.engine_memory import StartupTerms, requested_bytes
+from generator.engine_options import EngineOptions
+from generator.engine_plan import Engine, plan_engine
+from generator.errors import InvalidInput, Problem
+from generator.facts import EngineDefaults, Gpu, MeasuredProfile
+from generator.memory_terms import startup_terms
+from generator.parallel import WorkerPool
+from generator.planning.decode_bound import StepBound, decode_step
+from generator.planning.engine_work import engine_work
+from generator.planning.speculation import tokens_per_step
+from generator.resolution import uses_sequence_parallel_moe
+from generator.units import ceil_div
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeLoad:
+    """What an engine decodes: sequences over all its data ranks, each with so many tokens."""
+
+    sequences: int
+    context_tokens: int
+    acceptance_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRoofline:
+    """One decode step of an engine, bounded, beside the memory it needs on one GPU."""
+
+    engine: Engine
+    load: DecodeLoad
+    bound: StepBound
+    terms: StartupTerms
+    kv_cache_bytes_per_rank: int
+    budget_bytes_per_rank: int
+
+    @property
+    def required_bytes_per_rank(self) -> int:
+        spent = sum(item.bytes_per_rank for item in self.terms.spent.values())
+        return spent + self.kv_cache_bytes_per_rank
+
+    @property
+    def headroom_bytes_per_rank(self) -> int:
+        return self.budget_bytes_per_rank - self.required_bytes_per_rank
+
+    @property
+    def step_ms(self) -> float:
+        return float(self.bound.total_s[0]) * 1000
+
+    @property
+    def tokens_per_step(self) -> float:
+        drafts = self.engine.options.num_speculative_tokens
+        return tokens_per_step(drafts, self.load.acceptance_rate)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """The endpoint's ceiling; None, withheld, where the memory does not hold the load."""
+        if self.headroom_bytes_per_rank < 0:
+            return None
+        return self.load.sequences * self.tokens_per_step / self.step_ms * 1000
+
+
+def model_roofline(  # noqa: PLR0913 - an engine is its model, GPU, flags and release
+    architecture: ModelArchitecture,
+    gpu: Gpu,
+    options: EngineOptions,
+    defaults: EngineDefaults,
+    load: DecodeLoad,
+    *,
+    collective_latency_s: float,
+    profiles: tuple[MeasuredProfile, ...] = (),
+) -> ModelRoofline:
+    """The roofline of one aggregated engine; raises InvalidInput where it would not start.
+
+    Memory is what the engine asks of a GPU: weights, start-up terms (measured where a profile
+    matches, else assumed) and whole blocks of KV cache for every sequence.
+    """
+    if options.num_speculative_tokens and not architecture.draft_layers:
+        message = f"model {architecture.name} has no multi-token-prediction layers"
+        raise InvalidInput(Problem(message=message, hint="leave speculative tokens out"))
+    pool = WorkerPool(workers=1, layout=options.layout)
+    engine = plan_engine(str(pool.layout), "agg", pool, options, architecture, defaults)
+    work = engine_work(
+        architecture,
+        gpu,
+        options.layout,
+        engine.kv_cache,
+        sequence_parallel_moe=uses_sequence_parallel_moe(options, defaults),
+    )
+    terms = startup_terms(architecture, gpu, options, engine.resolved, defaults, profiles)
+    data = options.layout.data
+    held = engine.kv_cache.bytes_for_requests(ceil_div(load.sequences, data), load.context_tokens)
+    return ModelRoofline(
+        engine=engine,
+        load=load,
+        bound=decode_step(
+            work,
+            np.array([load.sequences / data]),
+            load.context_tokens,
+            collective_latency_s,
+        ),
+        terms=terms,
+        kv_cache_bytes_per_rank=held,
+        budget_bytes_per_rank=requested_bytes(terms, engine.resolved.gpu_memory_utilization),
+    )
