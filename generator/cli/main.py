@@ -30,6 +30,7 @@ _COMMANDS = {
     "cancel": "generator.cli.cancel",
     "retry": "generator.cli.retry",
     "logs": "generator.cli.logs",
+    "collect": "generator.cli.collect",
 }
 
 
