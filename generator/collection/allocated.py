@@ -67,16 +67,20 @@ def _reserved_nodes(form: NormalForm) -> int:
                 path[1:] == ("placement", "node") and node == "dedicated"
                 for path, node in services.items()
             ),
-            form.get("frontend", "placement", "node") == "dedicated",
-            form.get("benchmark", "placement", "node") == "dedicated",
+            _is_placed_alone(form, "frontend"),
+            _is_placed_alone(form, "benchmark"),
         )
     )
     is_shared = form.get("benchmark", "colocate_with_frontend") is not False
     return min(reserved, 1) if is_shared else reserved
 
 
+def _is_placed_alone(form: NormalForm, section: str) -> bool:
+    return bool(form.get(section, "placement", "node") == "dedicated")
+
+
 def _count(form: NormalForm, *path: str, default: int) -> int:
-    value: object = form.get(*path)
+    value = form.get(*path)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:

@@ -137,7 +137,7 @@ class _Collector:
         self._problems.append(Problem(message=message, source=self._name(path)))
 
     def _name(self, path: Path) -> str:
-        return os.path.relpath(path.resolve(), self._base)
+        return path.relative_to(self._base).as_posix()
 
 
 def _scored_points(readings: Iterable[RunReading]) -> set[str]:
