@@ -80,6 +80,11 @@ bench: $(INSTALLED) ## how long capacity answers, checks, diffs and frontiers ta
 	@$(BIN)/python tests/bench/capacity_bench.py
 	@$(BIN)/python tests/bench/check_bench.py
 	@$(BIN)/python tests/bench/results_bench.py
+bench: $(INSTALLED) ## how long capacity answers, checks, diffs and collecting take
+	@echo "==> bench"
+	@$(BIN)/python tests/bench/capacity_bench.py
+	@$(BIN)/python tests/bench/check_bench.py
+	@$(BIN)/python tests/bench/collect_bench.py
 
 clean: ## remove .venv, caches and build results
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -91,7 +91,10 @@ class ProbeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A validated spec. ``digest`` is of its meaning: comments and layout do not change it."""
+    """A validated spec. ``digest`` is of its meaning: comments and layout do not change it.
+
+    ``accuracy_threshold`` is the share of right answers that a deployment must reach to count.
+    """
 
     document: Document
     digest: str
@@ -109,6 +112,7 @@ class Spec:
     sizing: SizingRules
     deployments: tuple[DeploymentSpec, ...]
     probes: tuple[ProbeSpec, ...]
+    accuracy_threshold: float | None = None
 
     def place_of_flag(self, flag: str, role: str, group: FieldPath) -> FieldPath | None:
         """Where a flag of a role is written, None where it is nowhere; ``group`` may be empty."""

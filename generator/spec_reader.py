@@ -82,6 +82,7 @@ class _SpecReader:
             sizing=sizing_of(data.get("sizing", {})),
             deployments=deployments + accuracy,
             probes=probes,
+            accuracy_threshold=data.get("accuracy", {}).get("threshold"),
         )
 
     def _is_sound(self, *path: str | int) -> bool:

@@ -33,6 +33,7 @@ _COMMANDS = {
     "pareto": "generator.cli.pareto",
     "goodput": "generator.cli.goodput",
     "roofline": "generator.cli.roofline",
+    "collect": "generator.cli.collect",
 }
 
 

@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, write_text_atomically
-from generator.json_records import from_json
+from generator.json_records import as_json, from_json
 from generator.results.point import MeasuredPoint
 
 VERSION = 1
@@ -28,7 +29,7 @@ def point_document(point: MeasuredPoint) -> dict[str, Any]:
         "total_tokens_per_s_per_gpu": point.total_tokens_per_s_per_gpu,
         "tokens_per_s_per_user": point.tokens_per_s_per_user,
     }
-    return {"pdrecipe_result": VERSION, "id": point.subject.point_id, **asdict(point)} | {
+    return {"pdrecipe_result": VERSION, "id": point.subject.point_id, **as_json(point)} | {
         "derived": derived
     }
 

@@ -1,0 +1,113 @@
+"""pdrecipe collect: what runs left behind into one file of results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from generator.cli.output import echo, progress, table, talk
+from generator.collection.collect import Collection, Wishes
+from generator.collection.collect import collect as collect_runs
+from generator.collection.collection_view import (
+    collection_document,
+    invalid_lines,
+    missing_lines,
+    points_table,
+    summary,
+)
+from generator.errors import InvalidInput, Problem
+from generator.results.point import Origin
+from generator.results.point_file import write_points
+from generator.spec_reader import load_spec
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("folders", metavar="DIR...", type=_FOLDER, nargs=-1, required=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="results.jsonl",
+    show_default=True,
+    help="File of results, written anew.",
+)
+@click.option(
+    "--spec", type=click.Path(path_type=Path), help="Spec with the accuracy that points must reach."
+)
+@click.option(
+    "--min-accuracy", type=click.FloatRange(0, 1), help="That accuracy, instead of the spec's."
+)
+@click.option(
+    "--origin",
+    type=click.Choice([str(each) for each in Origin]),
+    default=str(Origin.MEASURED),
+    show_default=True,
+    help="What runs are that do not say so themselves.",
+)
+@click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
+def collect(
+    *,
+    folders: tuple[Path, ...],
+    out: Path,
+    spec: Path | None,
+    min_accuracy: float | None,
+    origin: str,
+    as_json: bool,
+) -> None:
+    """Collect the results of srt-slurm runs and of sweeps below each DIR.
+
+    Every recipe and concurrency becomes a line of the file. A point that its own figures speak
+    against is kept and marked invalid. Files that cannot be used are named on stderr, one line
+    each, and spoil nothing else.
+
+    Exit codes: 0 there are points, though files may have been left out; 3 there are none.
+    """
+    threshold = min_accuracy
+    if threshold is None and spec is not None:
+        threshold = load_spec(spec).accuracy_threshold
+        if threshold is None:
+            hint = "add accuracy.threshold to it, or give --min-accuracy"
+            raise InvalidInput(
+                Problem(message="has no accuracy threshold", hint=hint, source=str(spec))
+            )
+    collection = _collected(folders, threshold, Origin(origin))
+    if not collection.points:
+        message = "no point was collected"
+        hint = "each run folder needs its config.yaml and the reports of its benchmark"
+        raise InvalidInput([*collection.problems, Problem(message=message, hint=hint)])
+    write_points(out, collection.points)
+    if as_json:
+        echo(json.dumps(collection_document(collection, str(out)), indent=2))
+    else:
+        _show(collection)
+    for problem in collection.problems:
+        talk(f"{click.style('warning', fg='yellow')}: {problem}")
+    talk(f"{summary(collection)}: {out}")
+
+
+def _collected(folders: tuple[Path, ...], threshold: float | None, origin: Origin) -> Collection:
+    """The collection, with a line on stderr that moves while runs and large files are read."""
+    here = ""
+    with progress("collecting:") as tick:
+
+        def on_run(name: str) -> None:
+            nonlocal here
+            here = name
+            tick(name)
+
+        wishes = Wishes(
+            origin=origin,
+            threshold=threshold,
+            on_run=on_run,
+            on_chunk=lambda: tick(f"{here} (large)"),
+        )
+        return collect_runs(folders, wishes)
+
+
+def _show(collection: Collection) -> None:
+    echo(table(*points_table(collection)))
+    for line in (*invalid_lines(collection), *missing_lines(collection)):
+        echo(line)

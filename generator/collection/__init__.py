@@ -1,0 +1,1 @@
+"""From what runs leave behind to validated points: `pdrecipe collect`."""

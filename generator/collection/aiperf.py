@@ -1,0 +1,242 @@
+"""AIPerf's exports: ``profile_export_aiperf.json`` of one load, and its sweep of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from generator.collection.aiperf_metrics import Metrics
+from generator.collection.aiperf_rows import BackwardClock, find_rows, read_rows
+from generator.collection.measurement import Measurement, Timing
+from generator.collection.unusable import Unusable, read_json_object
+from generator.results.point import Latencies, Requests, Tokens
+
+SUMMARY_SUFFIX = "profile_export_aiperf.json"
+SWEEP_SUFFIX = "profile_export_aiperf_sweep.json"
+SWEEP_CLIENT = "aiperf sweep"
+
+_LATENCIES = (
+    "time_to_first_token",
+    "inter_token_latency",  # AIPerf's name for (end to end - TTFT) / (output tokens - 1)
+    "inter_chunk_latency",
+    "request_latency",
+)
+_TOKENS = "tokens"
+_RATE = "tokens/sec"
+
+
+def read_aiperf(path: Path, on_chunk: Callable[[], None] = lambda: None) -> Measurement:
+    """The measurement of an export; latencies come from the rows beside it where they are whole.
+
+    Raises Unusable for other files and for runs that were cut off.
+    """
+    report = read_json_object(path)
+    if report.get("was_cancelled") or report.get("is_complete") is False:
+        raise Unusable("its run was cancelled before the end")
+    metrics = Metrics(report)
+    metrics.demand("request_count", "requests")  # first, so that another format is called one
+    load = _load(report)
+    measured = _measurement(path, metrics, load.concurrency, trials=1)
+    measured = replace(
+        measured,
+        client=f"aiperf {report.get('aiperf_version', '')}".rstrip(),
+        started=_started(report),
+        conditions={**_conditions(report), **load.conditions},
+    )
+    rows = find_rows(path)
+    return measured if rows is None else _with_rows(measured, rows, on_chunk)
+
+
+def read_aiperf_sweep(path: Path) -> Iterator[Measurement | Unusable]:
+    """Every load of a sweep's export, or why it is none; raises Unusable for another file.
+
+    Figures of repeated trials are AIPerf's means over them; its deviations are between trials,
+    and not of requests.
+    """
+    report = read_json_object(path)
+    combinations = report.get("per_combination_metrics")
+    metadata = report.get("metadata")
+    if not isinstance(combinations, list) or not isinstance(metadata, dict):
+        raise Unusable("is no AIPerf sweep: it lacks per_combination_metrics or metadata")
+    trials = metadata.get("num_trials_per_value")
+    for combination in combinations:
+        try:
+            yield _combination(path, combination, trials if isinstance(trials, int) else 1)
+        except Unusable as error:
+            yield error
+
+
+def _combination(path: Path, combination: object, trials: int) -> Measurement:
+    parts = combination if isinstance(combination, dict) else {}
+    metrics, parameters = parts.get("metrics"), parts.get("parameters")
+    if not isinstance(metrics, dict) or not isinstance(parameters, dict):
+        raise Unusable("a combination has no metrics or no parameters")
+    within_trials = {
+        name: {key: value for key, value in each.items() if key != "std"}
+        for name, each in metrics.items()
+        if isinstance(each, dict)
+    }
+    concurrency = _whole(parameters.get("concurrency"))
+    measured = _measurement(path, Metrics(within_trials), concurrency, trials=trials)
+    return replace(measured, client=SWEEP_CLIENT, conditions={"load.loop": "closed"})
+
+
+def _measurement(path: Path, metrics: Metrics, concurrency: int, *, trials: int) -> Measurement:
+    completed = round(metrics.demand("request_count", "requests"))
+    duration_s = metrics.seconds("benchmark_duration")
+    if not duration_s:
+        raise Unusable("benchmark_duration is 0")
+    failed = _failed(metrics, completed)
+    tokens = _tokens(metrics, duration_s)
+    ttft, tpot, inter_chunk, end_to_end = metrics.spreads(*_LATENCIES, samples=completed * trials)
+    latencies = Latencies(ttft=ttft, tpot=tpot, inter_chunk=inter_chunk, end_to_end=end_to_end)
+    return Measurement(
+        client="aiperf",
+        file=path,
+        concurrency=concurrency,
+        requests=Requests(completed=completed, offered=completed + failed, failed=failed),
+        tokens=tokens,
+        duration_s=duration_s,
+        latencies=latencies,
+        timing=_timing(latencies, tokens, completed),
+        tokens_per_s_per_user=metrics.value("output_token_throughput_per_user", "tokens/sec/user"),
+    )
+
+
+def _failed(metrics: Metrics, completed: int) -> int:
+    """Failed requests, from their share where their count is not there: 0 errors have neither."""
+    count = metrics.value("error_request_count", "requests")
+    if count is not None:
+        return round(count)
+    percent = metrics.value("request_error_rate", "%") or 0.0
+    if percent >= 100:
+        raise Unusable(f"request_error_rate is {percent:g} % beside {completed:,} requests")
+    return round(completed * percent / (100 - percent))
+
+
+def _tokens(metrics: Metrics, duration_s: float) -> Tokens:
+    """Totals; where an older export has none, from its rates."""
+    output = metrics.value("total_osl", _TOKENS)
+    if output is None:
+        output = metrics.demand("output_token_throughput", _RATE) * duration_s
+    prompt = metrics.value("total_isl", _TOKENS)
+    if prompt is None:
+        prompt = metrics.demand("total_token_throughput", _RATE) * duration_s - output
+    by_server = [
+        metrics.value(f"total_usage_{name}_tokens", _TOKENS) for name in ("prompt", "completion")
+    ]
+    server_input, server_output = (None if each is None else round(each) for each in by_server)
+    return Tokens(
+        input=round(prompt),
+        output=round(output),
+        server_input=server_input,
+        server_output=server_output,
+    )
+
+
+def _timing(latencies: Latencies, tokens: Tokens, completed: int) -> Timing | None:
+    if not (latencies.ttft and latencies.tpot and latencies.end_to_end and completed):
+        return None
+    later_tokens = tokens.output / completed - 1
+    return Timing(
+        summed_ms=latencies.ttft.mean + latencies.tpot.mean * later_tokens,
+        reported_ms=latencies.end_to_end.mean,
+    )
+
+
+def _with_rows(measured: Measurement, rows: Path, on_chunk: Callable[[], None]) -> Measurement:
+    """The measurement with latencies recomputed; with a remark instead, where rows are damaged."""
+    try:
+        times = read_rows(rows, on_chunk)
+    except BackwardClock as error:
+        raise Unusable(f"{rows.name}: {error}: its clock ran backwards") from error
+    except Unusable as error:
+        remark = f"{rows.name} is left out: {error}"
+        return replace(measured, remarks=(*measured.remarks, remark))
+    expected = measured.requests.completed
+    if times.requests != expected:
+        remark = f"{rows.name} is left out: it has {times.requests:,} of {expected:,} requests"
+        return replace(measured, remarks=(*measured.remarks, remark))
+    reported = times.latencies.end_to_end
+    return replace(
+        measured,
+        latency_file=rows,
+        latencies=times.latencies,
+        timing=Timing(summed_ms=times.summed_ms, reported_ms=reported.mean) if reported else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    concurrency: int
+    conditions: Mapping[str, str]
+
+
+def _load(report: Mapping[str, Any]) -> _Load:
+    """The load of the measured phase, in the layout of this export's version."""
+    config = report.get("input_config")
+    config = config if isinstance(config, dict) else {}
+    phases = [each for each in config.get("phases") or [] if isinstance(each, dict)]
+    phase = next((each for each in phases if each.get("kind") == "profiling"), None)
+    if phase is None:
+        phase = config.get("loadgen") if isinstance(config.get("loadgen"), dict) else {}
+    rate = (phase or {}).get("request_rate") or (phase or {}).get("rate")
+    conditions = {
+        "load.loop": "open" if rate else "closed",
+        "load.request_rate": str(rate) if rate else "inf",
+        "load.warmup": _warmup(phases),
+    }
+    return _Load(concurrency=_whole((phase or {}).get("concurrency")), conditions=conditions)
+
+
+def _warmup(phases: list[dict[str, Any]]) -> str:
+    warmups = [each for each in phases if each.get("kind") == "warmup"]
+    if not warmups:
+        return "none"
+    is_excluded = all(each.get("exclude_from_results", True) for each in warmups)
+    return "excluded" if is_excluded else "included"
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise Unusable("names no concurrency: its load was none of so many requests at a time")
+    return value
+
+
+def _conditions(report: Mapping[str, Any]) -> dict[str, str]:
+    config = report.get("input_config")
+    config = config if isinstance(config, dict) else {}
+    endpoint = config.get("endpoint") if isinstance(config.get("endpoint"), dict) else {}
+    tokenizer = config.get("tokenizer") if isinstance(config.get("tokenizer"), dict) else {}
+    datasets = config.get("datasets")
+    first = datasets[0] if isinstance(datasets, list) and datasets else None
+    prompts = first.get("prompts") if isinstance(first, dict) else None
+    said = {
+        **{f"workload.{each}": _mean_length(prompts, each) for each in ("isl", "osl")},
+        "tokenizer.id": (tokenizer or {}).get("name"),
+        "client.endpoint": (endpoint or {}).get("type"),
+        "client.streaming": (endpoint or {}).get("streaming"),
+    }
+    return {name: str(value) for name, value in said.items() if value is not None}
+
+
+def _mean_length(prompts: object, name: str) -> str | None:
+    """The mean of a length that requests are drawn with, as recipes write it."""
+    drawn = prompts.get(name) if isinstance(prompts, dict) else None
+    mean = drawn.get("mean") if isinstance(drawn, dict) else None
+    return f"{mean:g}" if isinstance(mean, int | float) else None
+
+
+def _started(report: Mapping[str, Any]) -> datetime | None:
+    times = []
+    for name in ("start_time", "end_time"):
+        try:
+            times.append(datetime.fromisoformat(str(report.get(name))).replace(tzinfo=None))
+        except ValueError:
+            return None
+    if times[1] < times[0]:
+        raise Unusable("end_time is before start_time: its clock ran backwards")
+    return times[0]

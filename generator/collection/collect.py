@@ -1,0 +1,149 @@
+"""Everything below some folders into one set of points: find, read, assemble, compare."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from generator.collection.records import points_of_run, scored_runs
+from generator.collection.run_folders import Found, find_runs
+from generator.collection.run_reading import RunReading, read_run
+from generator.collection.sweep_points import MissingPoint, SweepPoints, try_sweep_points
+from generator.collection.validity import with_duplicates
+from generator.errors import Problem
+from generator.results.point import MeasuredPoint, Origin
+from generator.sweep.points import Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """Points, valid and invalid, planned points without one, and files that were left out."""
+
+    runs: int
+    points: tuple[MeasuredPoint, ...]
+    missing: tuple[MissingPoint, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """How to collect.
+
+    ``origin`` is of runs that do not say theirs; ``threshold`` the least accuracy that is good
+    enough; ``on_run`` is told of each run, ``on_chunk`` of each 4 MiB of a large file.
+    """
+
+    origin: Origin = Origin.MEASURED
+    threshold: float | None = None
+    on_run: Callable[[str], None] = field(default=lambda _name: None)
+    on_chunk: Callable[[], None] = field(default=lambda: None)
+
+
+def collect(folders: Sequence[Path], wishes: Wishes) -> Collection:
+    """All points of the runs below the folders; the same files give the same collection.
+
+    Files are called by their paths below the folder, or below what several folders share.
+    """
+    collector = _Collector(folders, wishes)
+    for folder in folders:
+        collector.add(folder)
+    return collector.collected()
+
+
+class _Collector:
+    def __init__(self, folders: Sequence[Path], wishes: Wishes) -> None:
+        resolved = [folder.resolve() for folder in folders]
+        self._base = Path(os.path.commonpath(resolved)) if resolved else Path()
+        self._wishes = wishes
+        self._readings: list[RunReading] = []
+        self._seen: set[Path] = set()
+        self._sweeps: dict[Path, SweepPoints] = {}
+        self._problems: list[Problem] = []
+
+    def add(self, folder: Path) -> None:
+        """Read the runs of a folder, but for those that another folder has given already."""
+        found = find_runs(folder.resolve())
+        runs = [run for run in found.runs if self._is_new(run.path)]
+        self._note_found(folder, found)
+        for sweep in found.sweeps:
+            points = try_sweep_points(sweep)
+            if isinstance(points, SweepPoints):
+                self._sweeps[sweep.root] = points
+            else:
+                self._note(sweep.root, f"is a sweep whose ledger cannot be read: {points}")
+        for run in runs:
+            self._wishes.on_run(self._name(run.path))
+            reading = read_run(run, self._wishes.origin, self._wishes.on_chunk)
+            self._drop_uncounted(reading)
+            self._readings.append(reading)
+
+    def collected(self) -> Collection:
+        """What all folders gave."""
+        for reading in self._readings:
+            for each in reading.problems:
+                self._note(each.file, each.message)
+        scored = scored_runs(self._readings)
+        points = with_duplicates(
+            point
+            for reading in self._readings
+            for point in points_of_run(reading, scored, self._wishes.threshold, self._name)
+        )
+        known = {point.subject.point_id for point in points} | _scored_points(self._readings)
+        return Collection(
+            runs=len(self._readings),
+            points=tuple(points),
+            missing=tuple(each for sweep in self._sweeps.values() for each in sweep.missing(known)),
+            problems=tuple(sorted(dict.fromkeys(self._problems), key=_place)),
+        )
+
+    def _is_new(self, path: Path) -> bool:
+        is_new = path not in self._seen
+        self._seen.add(path)
+        return is_new
+
+    def _note_found(self, folder: Path, found: Found) -> None:
+        for path, message in found.unreadable:
+            self._note(path, message)
+        for path in found.strays:
+            if self._is_new(path):
+                self._note(path, "belongs to no run: no config.yaml or recipe.lock.yaml around it")
+        if not (found.runs or found.sweeps or found.strays or found.unreadable):
+            hint = "name an output folder of srt-slurm, or a sweep"
+            message = "holds no run folder"
+            self._problems.append(Problem(message=message, hint=hint, source=str(folder)))
+
+    def _drop_uncounted(self, reading: RunReading) -> None:
+        """Leave out what the sweep does not count: attempts that failed, or are not over."""
+        run, recipe = reading.run, reading.recipe
+        sweep = self._sweeps.get(run.plan.sweep.root) if run.plan else None
+        if sweep is None or recipe is None:
+            return
+        counted = []
+        for measured in reading.measurements:
+            point = Point(digest=recipe.digest, concurrency=measured.concurrency).id
+            refusal = sweep.refusal(point, run.path)
+            if refusal:
+                reading.note(measured.file, f"is left out: {refusal}")
+            else:
+                counted.append(measured)
+        reading.measurements[:] = counted
+        if reading.accuracy and (refusal := sweep.refusal(recipe.digest, run.path)):
+            reading.note(run.path, f"its accuracy is left out: {refusal}")
+            reading.accuracy.clear()
+
+    def _note(self, path: Path, message: str) -> None:
+        self._problems.append(Problem(message=message, source=self._name(path)))
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._base).as_posix()
+
+
+def _scored_points(readings: Iterable[RunReading]) -> set[str]:
+    """Points without a load, whose accuracy is known."""
+    return {each.recipe.digest for each in readings if each.recipe is not None and each.accuracy}
+
+
+def _place(problem: Problem) -> tuple[str, str]:
+    return (problem.source, problem.message)

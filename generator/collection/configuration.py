@@ -1,0 +1,106 @@
+"""A deployment in words and by factors, read from its recipe's flags and never from a name."""
+
+from __future__ import annotations
+
+from generator.collection.allocated import gpus_per_worker
+from generator.collection.contract import CONTRACT_FLAGS
+from generator.engine_options import EngineOptions, options_from_flags
+from generator.errors import InvalidInput
+from generator.normal_form import NormalForm
+from generator.parallel import WorkerPool
+
+_FEW_TOKENS = 2
+_ENGINE_WITH_LAYOUTS = "vllm"
+_LAYOUT_FLAGS = frozenset(
+    {
+        "tensor-parallel-size",
+        "pipeline-parallel-size",
+        "data-parallel-size",
+        "decode-context-parallel-size",
+        "enable-expert-parallel",
+    }
+)
+_DRAFTS = "speculative-config."
+
+
+def running_roles(form: NormalForm) -> tuple[str, ...]:
+    """The roles that have workers: prefill and decode, or agg."""
+    return tuple(
+        role
+        for role in form.roles
+        if form.get("roles", role, "workers") or form.get("roles", role, "nodes")
+    )
+
+
+def configuration(form: NormalForm) -> str:
+    """``1xTP2DP4+EP + 1xTP4DP4+EP MTP3``; ``2x2GPU + 1x4GPU sglang`` where layouts are unknown."""
+    roles = running_roles(form)
+    options = {role: _options(form, role) for role in roles}
+    pools = [_pool(form, role, options[role]) for role in roles]
+    engines = dict.fromkeys(
+        form.engine_of(role) for role in roles if options[role] is None and form.engine_of(role)
+    )
+    words = [" + ".join(pools), *engines]
+    if drafts := _drafts(form, options):
+        words.append(drafts)
+    return " ".join(words)
+
+
+def phase(form: NormalForm, isl: int | None, osl: int | None) -> str:
+    """``disaggregated``, or for one aggregated engine the phase that its lengths leave alone."""
+    if "agg" not in running_roles(form):
+        return "disaggregated"
+    if osl is not None and osl <= _FEW_TOKENS:
+        return "prefill"
+    if isl is not None and isl <= _FEW_TOKENS:
+        return "decode"
+    return "aggregated"
+
+
+def factors(form: NormalForm, label: str) -> dict[str, str]:
+    """What a sweep may vary: configuration, and the flags and environment outside contracts."""
+    found = {"configuration": label}
+    for role in running_roles(form):
+        for flag, value in sorted(form.args(role).items()):
+            if flag not in _LAYOUT_FLAGS and flag not in CONTRACT_FLAGS:
+                found[f"{role}.{flag}"] = text_of(value)
+        for path, value in sorted(form.below("roles", role, "env").items()):
+            found[f"{role}.env.{'.'.join(map(str, path))}"] = text_of(value)
+    return found
+
+
+def text_of(value: object) -> str:
+    """A value of a recipe as a contract or factor holds it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _options(form: NormalForm, role: str) -> EngineOptions | None:
+    """The flags of an engine whose flags are known; None for others."""
+    if form.engine_of(role) != _ENGINE_WITH_LAYOUTS:
+        return None
+    try:
+        return options_from_flags(form.args(role))
+    except InvalidInput:
+        return None
+
+
+def _pool(form: NormalForm, role: str, options: EngineOptions | None) -> str:
+    written = form.get("roles", role, "workers")
+    workers = written if isinstance(written, int) and written > 0 else 1
+    if options is None:
+        return f"{workers}x{gpus_per_worker(form, role)}GPU"
+    return str(WorkerPool(workers=workers, layout=options.layout))
+
+
+def _drafts(form: NormalForm, options: dict[str, EngineOptions | None]) -> str:
+    """``MTP3``; both counts, prefill first, where roles draft differently; empty without any."""
+    counts = [each.num_speculative_tokens if each else 0 for each in options.values()]
+    if not any(counts):
+        return ""
+    methods = {form.args(role).get(f"{_DRAFTS}method") for role in options} - {None}
+    names = sorted("MTP" if str(each).endswith("mtp") else str(each).upper() for each in methods)
+    count = str(counts[0]) if len(set(counts)) == 1 else "/".join(map(str, counts))
+    name = "+".join(dict.fromkeys(names)) or "MTP"
+    return f"{name}{' ' if name[-1].isdigit() else ''}{count}"

@@ -1,0 +1,46 @@
+"""What a load generator reports of one concurrency, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from generator.results.point import Latencies, Requests, Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Two ways to the mean end-to-end latency, in milliseconds.
+
+    ``summed_ms`` is TTFT plus all gaps (or TPOT times the tokens after the first), ``reported_ms``
+    what the client measured from end to end.
+    """
+
+    summed_ms: float
+    reported_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One concurrency of a run.
+
+    ``file`` is the report; ``latency_file`` another one that has more to say of latencies.
+    ``started`` is by the client's clock. ``conditions`` are what the client says of its load, under
+    the contract's names. ``remarks`` are worth telling.
+    """
+
+    client: str
+    file: Path
+    concurrency: int
+    requests: Requests
+    tokens: Tokens
+    duration_s: float
+    latency_file: Path | None = None
+    started: datetime | None = None
+    latencies: Latencies = field(default_factory=Latencies)
+    timing: Timing | None = None
+    tokens_per_s_per_user: float | None = None
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()

@@ -1,0 +1,108 @@
+"""The recipe of a run: what makes its points the points they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from generator.collection.allocated import allocated_gpus
+from generator.collection.configuration import configuration, factors, phase, running_roles
+from generator.collection.contract import pinned_versions, recipe_contract
+from generator.collection.lock_file import Lock, lock_of
+from generator.collection.unusable import Unusable
+from generator.documents import Document, parse_document
+from generator.errors import InvalidInput
+from generator.files import read_text
+from generator.normal_form import NormalForm, normal_form
+from generator.recipe_expansion import variants
+from generator.recipe_inputs import is_recipe
+from generator.results.point import AllocatedGpus
+from generator.sweep.points import recipe_digest
+
+_KEPT = 1024
+_SECTIONS_OF_A_DEPLOYMENT = frozenset({"roles", "engine", "model", "identity", "dynamo"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanRecipe:
+    """What the points of a run have in common.
+
+    ``deployment`` is equal for recipes that differ in name, benchmark and cluster only: what an
+    accuracy run and a load run of one deployment share. ``is_template`` says that it stands for
+    several jobs, so that it tells nothing about one.
+    """
+
+    name: str
+    digest: str
+    is_template: bool = False
+    configuration: str = ""
+    phase: str = ""
+    deployment: str = ""
+    gpus: AllocatedGpus = field(default_factory=lambda: AllocatedGpus(type="unknown"))
+    contract: Mapping[str, str] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
+    factors: Mapping[str, str] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+
+def read_ran_recipe(path: Path) -> RanRecipe:
+    """The recipe in a file of a run; raises Unusable for others, and for what cannot have run."""
+    try:
+        return _ran_recipe(read_text(path, path.name))
+    except InvalidInput as error:
+        raise Unusable(error.problems[0].statement) from error
+
+
+@lru_cache(_KEPT)
+def _ran_recipe(text: str) -> RanRecipe:
+    """The recipe of a text; runs of one sweep share it, so that it is read once."""
+    document = parse_document(text, "")
+    data = document.data
+    if not is_recipe(data):
+        raise Unusable("is not an srt-slurm recipe")
+    name = str(data.get("name") or "unnamed")
+    digest = recipe_digest(data)
+    if data.get("sweep") or "base" in data:
+        return RanRecipe(name=name, digest=digest, is_template=True)
+    return _of_form(name, digest, _form(document), lock_of(data))
+
+
+def _form(document: Document) -> NormalForm:
+    return normal_form(next(iter(variants(document))))
+
+
+def _of_form(name: str, digest: str, form: NormalForm, lock: Lock) -> RanRecipe:
+    gpus = allocated_gpus(form)
+    roles = running_roles(form)
+    label = configuration(form)
+    isl, osl = (form.get("benchmark", each) for each in ("isl", "osl"))
+    return RanRecipe(
+        name=name,
+        digest=digest,
+        configuration=label,
+        phase=phase(form, _length(isl), _length(osl)),
+        deployment=_deployment_digest(form),
+        gpus=gpus,
+        contract={**recipe_contract(form, roles), "gpu.type": gpus.type},
+        pins=pinned_versions(form),
+        factors=factors(form, label),
+        lock=lock,
+    )
+
+
+def _length(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _deployment_digest(form: NormalForm) -> str:
+    """One word for all values of the sections that make a deployment."""
+    values = sorted(
+        (".".join(map(str, path)), repr(value))
+        for path, value in form.plain().items()
+        if path[0] in _SECTIONS_OF_A_DEPLOYMENT
+    )
+    return hashlib.sha256(json.dumps(values).encode("ascii")).hexdigest()

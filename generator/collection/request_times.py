@@ -1,0 +1,129 @@
+"""Latency distributions from the times of single requests, thousands or millions of gaps alike."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generator.collection.unusable import Unusable
+from generator.results.distribution import PERCENTILES, Distribution
+from generator.results.point import Latencies
+
+Milliseconds: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapLists:
+    """The gaps between chunks of all requests one after the other, and how many each has."""
+
+    values: Milliseconds
+    counts: NDArray[np.int64]
+    sums: Milliseconds
+
+    def of(self, requests: NDArray[np.bool_]) -> Milliseconds:
+        """The gaps of the requests that a mask picks."""
+        if requests.all():
+            return self.values
+        return self.values[np.repeat(requests, self.counts)]
+
+
+class GapCollector:
+    """Collects lists of gaps without keeping them as Python numbers: 8 bytes a gap."""
+
+    def __init__(self, to_ms: float) -> None:
+        self._to_ms = to_ms
+        self._values = array("d")
+        self._counts: list[int] = []
+        self._sums: list[float] = []
+
+    def add(self, gaps: object) -> None:
+        """The gaps of the next request; raises Unusable for what is no list of numbers."""
+        place = f"the gaps of request {len(self._counts)}"
+        if not isinstance(gaps, list):
+            raise Unusable(f"{place} are no list")
+        try:
+            self._values.extend(gaps)
+        except (TypeError, OverflowError) as error:
+            raise Unusable(f"{place} are not all numbers") from error
+        if gaps and min(gaps) < 0:
+            raise Unusable(f"{place} have a negative one: its clock ran backwards")
+        self._counts.append(len(gaps))
+        self._sums.append(sum(gaps))
+
+    def collected(self) -> GapLists:
+        """All gaps in milliseconds."""
+        values = np.frombuffer(self._values, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise Unusable("a gap is not a finite number")
+        values *= self._to_ms
+        return GapLists(
+            values=values,
+            counts=np.array(self._counts, dtype=np.int64),
+            sums=np.array(self._sums, dtype=np.float64) * self._to_ms,
+        )
+
+
+def numbers(values: Sequence[object], name: str) -> Milliseconds:
+    """Numbers of at least 0 as an array; raises Unusable, naming the first that is none."""
+    try:
+        found = np.fromiter(values, dtype=np.float64, count=len(values))
+    except (TypeError, ValueError) as error:
+        raise Unusable(f"{name} are not all numbers") from error
+    wrong = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    if wrong.size:
+        raise Unusable(f"{name}[{wrong[0]}] is {found[wrong[0]]:g}, not a number of at least 0")
+    return found
+
+
+def request_latencies(
+    ttft_ms: Milliseconds, end_to_end_ms: Milliseconds, output_tokens: Milliseconds
+) -> tuple[Distribution | None, Distribution | None, Distribution | None]:
+    """TTFT, TPOT and end to end of requests.
+
+    TPOT is (end to end - TTFT) / (output tokens - 1), so requests of one token have none.
+    """
+    several = output_tokens > 1
+    tpot_ms = (end_to_end_ms - ttft_ms)[several] / (output_tokens[several] - 1)
+    return (spread(ttft_ms), spread(tpot_ms), spread(end_to_end_ms))
+
+
+def latencies_of(
+    ttft_ms: Milliseconds,
+    end_to_end_ms: Milliseconds,
+    output_tokens: Milliseconds,
+    gaps_ms: Milliseconds,
+) -> Latencies:
+    """The distributions of requests and of the gaps between their chunks."""
+    ttft, tpot, end_to_end = request_latencies(ttft_ms, end_to_end_ms, output_tokens)
+    return Latencies(ttft=ttft, tpot=tpot, inter_chunk=spread(gaps_ms), end_to_end=end_to_end)
+
+
+def spread(values: Milliseconds) -> Distribution | None:
+    """The distribution of values in milliseconds as ``results.distribution`` has it; None of none.
+
+    This one is for millions of values: it sorts them as an array.
+    """
+    if not values.size:
+        return None
+    ordered = np.sort(values)
+    last = ordered.size - 1
+    percentiles = []
+    for percent in PERCENTILES:
+        position = last * percent / 100
+        low = int(position)
+        below, above = float(ordered[low]), float(ordered[min(low + 1, last)])
+        percentiles.append((float(percent), below + (above - below) * (position - low)))
+    return Distribution(
+        mean=float(ordered.mean()),
+        minimum=float(ordered[0]),
+        maximum=float(ordered[-1]),
+        std=float(ordered.std()),
+        samples=int(ordered.size),
+        percentiles=tuple(percentiles),
+        is_recomputed=True,
+    )

@@ -1,0 +1,123 @@
+"""srt-slurm's rollup of a run: what is left of a load whose own report is gone, and a cross-check.
+
+The JSON has counts and means, the CSV beside it medians; neither has lists. Per-GPU figures of the
+CSV are never read: they divide by the GPUs at work, not by those allocated.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from generator.collection.measurement import Measurement, Timing
+from generator.collection.unusable import Figures, Unusable, checked_number, read_json_object
+from generator.results.distribution import Distribution
+from generator.results.point import Latencies, Requests, Tokens
+
+ROLLUP_FILE = "benchmark-rollup.json"
+CLIENT = "sa-bench rollup"
+_LATENCIES = {"ttft": "ttft", "tpot": "tpot", "inter_chunk": "itl", "end_to_end": "e2el"}
+_MEDIANS = {"ttft": "Median TTFT", "tpot": "Median TPOT", "inter_chunk": "Median ITL"}
+
+
+def read_rollup(path: Path) -> Iterator[Measurement | Unusable]:
+    """Every load of a rollup, or why it is none; raises Unusable for another file.
+
+    The duration is output tokens over their rate, since a rollup has none.
+    """
+    runs = read_json_object(path).get("runs")
+    if not isinstance(runs, list):
+        raise Unusable("is no rollup: it lacks runs")
+    medians = _medians(path.with_suffix(".csv"))
+    for run in runs:
+        try:
+            measured = _measurement(path, Figures(run if isinstance(run, dict) else {}, "rollup"))
+        except Unusable as error:
+            yield error
+        else:
+            yield _with_medians(measured, medians.get(measured.concurrency, {}))
+
+
+def _measurement(path: Path, figures: Figures) -> Measurement:
+    completed, output = figures.count("completed_requests"), figures.count("total_output_tokens")
+    rate = figures.number("throughput_toks")
+    if not rate or not output:
+        raise Unusable(
+            f"concurrency {figures.count('concurrency')} has no output tokens, so no duration"
+        )
+    latencies = Latencies(**{field: _spread(figures, name) for field, name in _LATENCIES.items()})
+    timing = None
+    if latencies.ttft and latencies.tpot and latencies.end_to_end and completed:
+        timing = Timing(
+            summed_ms=latencies.ttft.mean + latencies.tpot.mean * (output / completed - 1),
+            reported_ms=latencies.end_to_end.mean,
+        )
+    return Measurement(
+        client=CLIENT,
+        file=path,
+        concurrency=figures.count("concurrency"),
+        requests=Requests(completed=completed),
+        tokens=Tokens(input=figures.count("total_input_tokens"), output=output),
+        duration_s=output / rate,
+        latencies=latencies,
+        timing=timing,
+    )
+
+
+def _spread(figures: Figures, name: str) -> Distribution | None:
+    mean, p99 = figures.optional(f"{name}_mean_ms"), figures.optional(f"{name}_p99_ms")
+    if mean is None:
+        return None
+    return Distribution(mean=mean, percentiles=() if p99 is None else ((99.0, p99),))
+
+
+def _medians(path: Path) -> dict[int, dict[str, float]]:
+    """Medians by concurrency from the CSV; empty where it is not there or says nothing."""
+    if not path.is_file():
+        return {}
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        return {
+            int(row["Concurrency"]): {
+                field: checked_number(float(row[name]), name)
+                for field, name in _MEDIANS.items()
+                if row.get(name)
+            }
+            for row in rows
+        }
+    except (OSError, UnicodeDecodeError, csv.Error, KeyError, ValueError, TypeError) as error:
+        raise Unusable(f"{path.name} beside it cannot be read: {error}") from error
+
+
+def _with_medians(measured: Measurement, medians: Mapping[str, float]) -> Measurement:
+    changes: dict[str, Any] = {}
+    if not medians:
+        return measured
+    for field, median in medians.items():
+        spread = getattr(measured.latencies, field)
+        if spread is not None:
+            changes[field] = replace(spread, percentiles=((50.0, median), *spread.percentiles))
+    return replace(
+        measured,
+        latencies=replace(measured.latencies, **changes),
+        latency_file=measured.file.with_suffix(".csv"),
+    )
+
+
+def disagreement(report: Measurement, rollup: Measurement) -> str:
+    """How a rollup differs from the report of the same load; empty where it does not."""
+    pairs = {
+        "completed requests": (report.requests.completed, rollup.requests.completed),
+        "input tokens": (report.tokens.input, rollup.tokens.input),
+        "output tokens": (report.tokens.output, rollup.tokens.output),
+    }
+    different = (
+        f"{theirs:,} {name}, the report {ours:,}"
+        for name, (ours, theirs) in pairs.items()
+        if ours != theirs
+    )
+    return "; ".join(different)

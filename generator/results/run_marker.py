@@ -1,0 +1,52 @@
+"""``pdrecipe-run.json``: what made a run folder that no engine on a GPU filled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from generator.errors import InvalidInput, Problem
+from generator.files import read_text, write_text_atomically
+from generator.json_records import from_json
+from generator.results.point import Origin
+
+MARKER_FILE = "pdrecipe-run.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMarker:
+    """Where the figures of a run are from; ``note`` says how, for people."""
+
+    version: int = _VERSION
+    origin: Origin
+    note: str = ""
+
+
+def write_run_marker(run: Path, marker: RunMarker) -> None:
+    """Mark a run folder; raises InvalidInput where that cannot be written."""
+    text = json.dumps(asdict(marker), indent=1) + "\n"
+    write_text_atomically(run / MARKER_FILE, text)
+
+
+def read_run_marker(run: Path) -> RunMarker | None:
+    """The marker of a run folder, None where it has none.
+
+    Raises InvalidInput for one that is broken: the run might be no measurement.
+    """
+    path = run / MARKER_FILE
+    if not path.exists():
+        return None
+    try:
+        marker = from_json(RunMarker, json.loads(read_text(path, str(path))))
+    except ValueError as error:
+        raise InvalidInput(_broken(path, f"is broken: {error}")) from error
+    if marker.version != _VERSION:
+        raise InvalidInput(_broken(path, f"is version {marker.version} of its format, not 1"))
+    return marker
+
+
+def _broken(path: Path, message: str) -> Problem:
+    hint = "the run is left out: without it nobody can tell whether it was measured"
+    return Problem(message=message, hint=hint, source=str(path))

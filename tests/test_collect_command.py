@@ -1,0 +1,429 @@
+"""`pdrecipe collect` on folders of runs: records, what is left out, and what never changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
+
+from generator.cli import main
+from generator.results.point import MeasuredPoint, Origin
+from generator.results.point_file import read_points
+from generator.results.run_marker import RunMarker, read_run_marker, write_run_marker
+from generator.sweep.points import recipe_digest
+from generator.validation import schema
+from tests.run_outputs import SA_BENCH_FOLDER, aiperf, sa_bench, write_json, write_run
+from tests.swept_recipes import V1, V2, data, edited
+
+REPORT = f"{SA_BENCH_FOLDER}/results_concurrency_4_gpus_16_ctx_8_gen_8.json"
+SAMPLES = Path(__file__).resolve().parents[2] / "shared/samples"
+WORKER_LOG = """\
+(EngineCore pid=9) INFO 11-30 00:10:00 [core.py:1] Initializing a V1 LLM engine (v0.26.1) with
+(APIServer pid=1) INFO 11-30 00:15:30 [loggers.py:1] Avg prompt throughput: 1.0, Preemptions: 9, x
+(APIServer pid=1) INFO 11-30 00:15:50 [loggers.py:1] Avg prompt throughput: 1.0, Preemptions: 2, x
+(APIServer pid=1) INFO 11-30 00:15:58 [loggers.py:1] Avg prompt throughput: 1.0, GPU KV cache 1 %
+"""
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["collect", *map(str, arguments)])
+
+
+def collected(folder: Path, *arguments: object) -> tuple[dict[int, MeasuredPoint], Result]:
+    """The points by concurrency, and what was said."""
+    out = folder.parent / "results.jsonl"
+    result = run(folder, "--out", out, *arguments)
+    assert result.exit_code == 0, result.stderr
+    return {point.subject.concurrency: point for point in read_points(out)}, result
+
+
+def test_a_run_becomes_records(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/9004", sa_bench(4), sa_bench(8))
+    points, result = collected(tmp_path / "out")
+    assert set(points) == {4, 8}
+    point = points[4]
+    assert point.subject.digest == recipe_digest(data())
+    assert point.subject.configuration == "1xTP8 + 1xTP8"
+    assert (point.gpus.prefill, point.gpus.decode, point.gpus.total) == (8, 8, 16)
+    assert point.total_tokens_per_s_per_gpu == pytest.approx((800 + 40) / 2 / 16)
+    assert point.tokens_per_s_per_user == pytest.approx(100)
+    assert point.run == "9004"
+    assert point.sources == {
+        "figures": f"9004/{REPORT}",
+        "latencies": f"9004/{REPORT}",
+        "recipe": "9004/config.yaml",
+        "gpus": "9004/config.yaml",
+        "versions": "9004/config.yaml",
+    }
+    assert result.stdout.splitlines() == [
+        "| configuration | phase         | GPUs | concurrency | valid | invalid |",
+        "| ------------- | ------------- | ---: | ----------: | ----: | ------: |",
+        "| 1xTP8 + 1xTP8 | disaggregated |   16 |         4 8 |     2 |       0 |",
+    ]
+
+
+def test_the_contract_and_the_factors(tmp_path: Path) -> None:
+    args = "args: {tensor-parallel-size: 8, kv-cache-dtype: fp8, max-num-seqs: 20}}\nbenchmark"
+    recipe = edited(V2, ("args: {tensor-parallel-size: 8}}\nbenchmark", args))
+    write_run(tmp_path / "out/1", sa_bench(4), recipe=recipe)
+    points, _ = collected(tmp_path / "out")
+    held = points[4].contract
+    assert held["engine.kv-cache-dtype"] == "decode fp8"
+    assert held["workload.random_range_ratio"] == "0.8"  # srt-slurm's default
+    assert held["load.warmup"] == "excluded, 2 x concurrency"
+    assert (held["load.loop"], held["load.request_rate"]) == ("closed", "inf")
+    assert held["tokenizer.id"] == "/model"
+    assert held["gpu.type"] == "gb300"
+    assert points[4].factors == {
+        "configuration": "1xTP8 + 1xTP8",
+        "decode.max-num-seqs": "20",
+    }
+
+
+def test_both_layouts_give_the_same_subject_but_for_the_digest(tmp_path: Path) -> None:
+    write_run(tmp_path / "a/1", sa_bench(4), recipe=V1)
+    write_run(tmp_path / "b/1", sa_bench(4), recipe=V2)
+    (one, _), (other, _) = collected(tmp_path / "a"), collected(tmp_path / "b")
+    assert one[4].subject.configuration == other[4].subject.configuration
+    assert (one[4].contract, one[4].gpus) == (other[4].contract, other[4].gpus)
+
+
+PHASES = {
+    "prefill": ("isl: 8192, osl: 2", "prefill"),
+    "decode": ("isl: 1, osl: 1000", "decode"),
+    "both": ("isl: 8192, osl: 1024", "aggregated"),
+}
+SEPARATE = """\
+  prefill: {nodes: 2, workers: 1, gpus: 8, args: {tensor-parallel-size: 8}}
+  decode: {nodes: 2, workers: 1, gpus: 8, args: {tensor-parallel-size: 8}}
+"""
+TOGETHER = """\
+  agg:
+    nodes: 2
+    workers: 1
+    gpus: 8
+    args:
+      tensor-parallel-size: 8
+      enable-expert-parallel: true
+      speculative_config.method: mtp
+      speculative_config.num_speculative_tokens: 3
+"""
+AGGREGATED = edited(V2, (SEPARATE, TOGETHER))
+
+
+@pytest.mark.parametrize(("lengths", "phase"), PHASES.values(), ids=PHASES)
+def test_phases_of_one_engine(tmp_path: Path, lengths: str, phase: str) -> None:
+    recipe = edited(AGGREGATED, ("isl: 8192, osl: 1024", lengths))
+    write_run(tmp_path / "out/1", sa_bench(4), recipe=recipe)
+    points, _ = collected(tmp_path / "out")
+    assert points[4].subject.phase == phase
+    assert points[4].subject.configuration == "1xTEP8 MTP3"
+    assert points[4].gpus.aggregated == 8
+
+
+GPUS = {
+    "colocated": (
+        ("decode: {nodes: 2, workers: 1, gpus: 8", "decode: {nodes: colocate, workers: 1, gpus: 3"),
+        (5, 3, 0),
+    ),
+    "a frontend alone": (
+        ("enable_multiple_frontends: false}", "placement: {node: dedicated}}"),
+        (8, 8, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize(("edit", "expected"), GPUS.values(), ids=GPUS)
+def test_gpus_by_role(tmp_path: Path, edit: tuple[str, str], expected: tuple[int, ...]) -> None:
+    write_run(tmp_path / "out/1", sa_bench(4), recipe=edited(V2, edit))
+    points, _ = collected(tmp_path / "out")
+    gpus = points[4].gpus
+    assert (gpus.prefill, gpus.decode, gpus.other) == expected
+
+
+def test_nodes_beyond_the_recipe_are_other(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    snapshot = {"nodes": {"count": 5}, "gpus": {"configured_per_node": 4}}
+    write_json(folder / "resource_snapshot.json", snapshot)
+    points, result = collected(tmp_path / "out")
+    assert (points[4].gpus.other, points[4].gpus.total) == (4, 20)
+    assert "resource_snapshot.json: says 20 GPUs: 4 more than the recipe" in result.stderr
+
+
+def test_worker_logs_tell_versions_and_preemptions(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    (folder / "logs/n1_decode_w0.out").write_text(WORKER_LOG, encoding="utf-8")
+    points, _ = collected(tmp_path / "out")
+    assert points[4].preemptions == 2  # the interval is 00:15:49 to 00:15:51
+    assert points[4].contract["vllm.version"] == "0.26.1"
+    assert points[4].sources["versions"] == "1/logs/n1_decode_w0.out"
+
+
+def accuracy_run(folder: Path, *scores: float) -> None:
+    benchmark = "benchmark: {type: gsm8k, repeat: 2}\n"
+    text = V2[: V2.index("benchmark:")].replace("tiny-1p1d", "tiny-1p1d-acc") + benchmark
+    write_run(folder, recipe=text)
+    for number, score in enumerate(scores):
+        document = {"accuracy": score, "num_questions": 100}
+        write_json(folder / f"logs/accuracy/gsm8k_run{number}.json", document)
+
+
+def test_accuracy_of_the_deployment(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(4))
+    write_run(tmp_path / "out/2", sa_bench(8), recipe=V2.replace("image", "image2"))
+    accuracy_run(tmp_path / "out/3", 0.94, 0.96)
+    points, _ = collected(tmp_path / "out", "--min-accuracy", 0.951)
+    assert points[4].accuracy is not None
+    assert points[4].accuracy.score == pytest.approx(0.95)
+    assert [each.code for each in points[4].invalid] == ["accuracy"]
+    assert points[8].accuracy is None  # another image
+    assert points[4].sources["accuracy"].startswith("3/logs/accuracy/gsm8k_run0.json, 3/")
+
+
+def test_the_threshold_of_a_spec(tmp_path: Path, repository: Path) -> None:
+    source = repository / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
+    text = source.read_text("utf-8")
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(edited(text, ("accuracy: {", "accuracy: {threshold: 0.96, ")), "utf-8")
+    write_run(tmp_path / "out/1", sa_bench(4))
+    accuracy_run(tmp_path / "out/3", 0.95)
+    points, _ = collected(tmp_path / "out", "--spec", spec)
+    assert [each.code for each in points[4].invalid] == ["accuracy"]
+    result = run(tmp_path / "out", "--spec", source)
+    assert result.exit_code == 3
+    assert "has no accuracy threshold" in result.stderr
+
+
+def test_own_accuracy_recipes_are_of_their_deployments(repository: Path) -> None:
+    from generator.collection.ran_recipe import read_ran_recipe  # noqa: PLC0415 - this test alone
+
+    folder = repository / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg"
+    found = sorted(folder.glob("v*/accuracy/*-acc.yaml"))
+    assert found
+    for path in found:
+        own = path.parent.parent / path.name.replace("-acc", "")
+        assert read_ran_recipe(path).deployment == read_ran_recipe(own).deployment
+
+
+def test_aiperf_runs(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1")
+    write_json(folder / "logs/artifacts/x/profile_export_aiperf.json", aiperf(16))
+    metrics = {"parameters": {"concurrency": 16}, "metrics": aiperf(16)}
+    other = {"parameters": {"concurrency": 32}, "metrics": aiperf(32)}
+    document = {"metadata": {}, "per_combination_metrics": [metrics, other]}
+    write_json(folder / "logs/artifacts/profile_export_aiperf_sweep.json", document)
+    points, result = collected(tmp_path / "out")
+    assert [points[load].client for load in (16, 32)] == ["aiperf 0.13.0", "aiperf sweep"]
+    assert points[16].client_tokens_per_s_per_user == 110
+    assert points[16].tokens_per_s_per_user == 125  # 1000 / 8 ms
+    assert points[16].sources["server_tokens"] == points[16].sources["figures"]
+    assert "warning" not in result.stderr
+
+
+def test_the_rollup_stands_in_for_a_report(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    common = {"completed_requests": 8, "total_input_tokens": 800, "total_output_tokens": 40}
+    loads = [{"concurrency": load, "throughput_toks": 20.0, **common} for load in (4, 8)]
+    write_json(folder / "logs/benchmark-rollup.json", {"runs": loads})
+    points, result = collected(tmp_path / "out")
+    assert [points[load].client for load in (4, 8)] == ["sa-bench", "sa-bench rollup"]
+    assert "stands in for concurrency 8, whose report is missing" in result.stderr
+
+
+LOCKED = (
+    V2
+    + """
+lock:
+  fingerprints:
+    prefill_w0: {frameworks: {vllm: 0.26.1, dynamo: 1.6.1}, cuda_version: '13.0'}
+    decode_w0: {frameworks: {vllm: 0.26.2, dynamo: 1.6.1}, cuda_version: unavailable}
+"""
+)
+
+
+def test_the_lock_tells_versions_and_is_no_part_of_the_recipe(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    (folder / "recipe.lock.yaml").write_text(LOCKED, encoding="utf-8")
+    points, result = collected(tmp_path / "out")
+    held = points[4].contract
+    assert (held["vllm.version"], held["dynamo.version"]) == ("0.26.1, 0.26.2", "1.6.1")
+    assert held["cuda.version"] == "13.0"
+    assert points[4].sources["versions"] == "1/recipe.lock.yaml"
+    (folder / "config.yaml").unlink()
+    alone, _ = collected(tmp_path / "out")
+    assert alone[4].subject == points[4].subject
+    assert "warning" not in result.stderr
+
+
+# --- what is left out -------------------------------------------------------------------------
+
+
+def _broken_recipe(folder: Path) -> None:
+    (folder / "config.yaml").write_text("a: [", encoding="utf-8")
+
+
+def _other_lock(folder: Path) -> None:
+    text = LOCKED.replace("8192", "4096")
+    (folder / "recipe.lock.yaml").write_text(text, encoding="utf-8")
+
+
+def _no_gpus(folder: Path) -> None:
+    text = V2.replace("gpus_per_node: 4", "gpus_per_node: 0")
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def _several(folder: Path) -> None:
+    (folder / "config.yaml").write_text(f"{V2}sweep: {{a: [1]}}\n", encoding="utf-8")
+
+
+def _truncated(folder: Path) -> None:
+    path = folder / REPORT
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def _partial(folder: Path) -> None:
+    path = folder / REPORT
+    path.rename(path.with_name(path.name + ".tmp"))
+
+
+def _few_gpus(folder: Path) -> None:
+    resources = {"gpus_per_node": 4, "prefill_nodes": 1, "decode_nodes": 2, "agg_nodes": None}
+    write_json(folder / "9004.json", {"job_id": "9004", "resources": resources})
+
+
+def _small_job(folder: Path) -> None:
+    snapshot = {"nodes": {"count": 3}, "gpus": {"configured_per_node": 4}}
+    write_json(folder / "resource_snapshot.json", snapshot)
+
+
+def _broken_marker(folder: Path) -> None:
+    write_json(folder / "pdrecipe-run.json", {"version": 1, "origin": "dreamt"})
+
+
+def _unknown_format(folder: Path) -> None:
+    write_json(folder / REPORT, {"concurrency": 4})
+
+
+def _backward(folder: Path) -> None:
+    write_json(folder / REPORT, sa_bench(4, itls=[[-1.0] * 4] * 8))
+
+
+LEFT_OUT = {
+    "broken recipe": (_broken_recipe, "bad/config.yaml: "),
+    "another recipe in the lock": (_other_lock, "bad/config.yaml: differs from recipe.lock.yaml"),
+    "no GPUs": (_no_gpus, "bad/config.yaml: allocates no GPU to workers"),
+    "several recipes": (_several, "bad/config.yaml: holds several recipes"),
+    "truncated": (_truncated, f"bad/{REPORT}: is not JSON: it ends early or is damaged"),
+    "partial": (_partial, f"bad/{REPORT}.tmp: is partial"),
+    "fewer GPUs of workers": (_few_gpus, "bad/9004.json: says 12 GPUs for workers, the recipe 16"),
+    "fewer nodes": (_small_job, "says 12 GPUs, the recipe allocates 16"),
+    "broken marker": (_broken_marker, "bad/pdrecipe-run.json: is broken"),
+    "unknown format": (_unknown_format, f"bad/{REPORT}: is no sa-bench result"),
+    "backward clock": (_backward, f"bad/{REPORT}: the gaps of request 0 have a negative one"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_what_is_broken_is_one_line_and_spoils_nothing_else(
+    tmp_path: Path, spoil: Any, message: str
+) -> None:
+    write_run(tmp_path / "out/good", sa_bench(8))
+    spoil(write_run(tmp_path / "out/bad", sa_bench(4)))
+    points, result = collected(tmp_path / "out")
+    assert set(points) == {8}
+    lines = [line for line in result.stderr.splitlines() if message in line]
+    assert len(lines) == 1, result.stderr
+    alone = run(tmp_path / "out/bad", "--out", tmp_path / "none.jsonl")
+    assert alone.exit_code == 3
+    assert "no point was collected" in alone.stderr
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+def test_results_without_a_recipe_and_folders_without_runs(tmp_path: Path) -> None:
+    write_json(tmp_path / "out" / Path(REPORT).name, sa_bench())
+    (tmp_path / "empty").mkdir()
+    result = run(tmp_path / "out", tmp_path / "empty")
+    assert result.exit_code == 3
+    assert "belongs to no run: no config.yaml or recipe.lock.yaml around it" in result.stderr
+    assert f"{tmp_path / 'empty'}: holds no run folder" in result.stderr
+
+
+# --- origins, order, repetition ---------------------------------------------------------------
+
+
+def test_rehearsals_mark_themselves(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    write_run(tmp_path / "out/2", sa_bench(8))
+    marker = RunMarker(origin=Origin.REHEARSAL, note="mocker")
+    write_run_marker(folder, marker)
+    assert read_run_marker(folder) == marker
+    document = json.loads((folder / "pdrecipe-run.json").read_text("utf-8"))
+    assert Draft202012Validator(schema("run")).is_valid(document)
+    points, result = collected(tmp_path / "out", "--origin", "synthetic")
+    assert [str(points[load].origin) for load in (4, 8)] == ["rehearsal", "synthetic"]
+    assert "some are rehearsal and synthetic, not measured" in result.stderr
+
+
+def test_collecting_again_changes_nothing(tmp_path: Path) -> None:
+    for number in (3, 1, 2):
+        write_run(tmp_path / f"out/{number}", sa_bench(4, duration=float(number)), sa_bench(8))
+    _, first = collected(tmp_path / "out")
+    before = (tmp_path / "results.jsonl").read_bytes()
+    shutil.copytree(tmp_path / "out", tmp_path / "moved/out")
+    _, again = collected(tmp_path / "moved/out")
+    assert (tmp_path / "moved/results.jsonl").read_bytes() == before
+    assert again.stdout == first.stdout
+
+
+def test_a_copied_run_is_listed_as_duplicate(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(4))
+    shutil.copytree(tmp_path / "out/1", tmp_path / "out/2")
+    _, result = collected(tmp_path / "out")
+    (line,) = [each for each in result.stdout.splitlines() if each.startswith("invalid")]
+    assert line == f"invalid: tiny-1p1d at 4: duplicate: measured once already, in 1/{REPORT}"
+
+
+def test_one_folder_named_twice_is_read_once(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(4))
+    result = run(tmp_path / "out", tmp_path / "out/1", "--out", tmp_path / "r.jsonl")
+    assert result.stderr.startswith("1 point from 1 run, 0 invalid")
+
+
+def test_records_and_summary_are_what_the_schemas_say(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4), sa_bench(16))
+    write_json(folder / "logs/profile_export_aiperf.json", {"hello": 1})
+    accuracy_run(tmp_path / "out/3", 0.95)
+    _, result = collected(tmp_path / "out", "--json")
+    results = Draft202012Validator(schema("results"))
+    for line in (tmp_path / "results.jsonl").read_text("utf-8").splitlines():
+        assert [error.message for error in results.iter_errors(json.loads(line))] == []
+    document = json.loads(result.stdout)
+    assert list(Draft202012Validator(schema("collection")).iter_errors(document)) == []
+    (invalid,) = document["invalid"]
+    assert invalid["code"] == "fewer-requests-than-concurrency"
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/samples")
+def test_real_files_make_a_run(tmp_path: Path) -> None:
+    files = (
+        "recipe.lock.yaml",
+        "results_concurrency_4_gpus_8_ctx_4_gen_4.json",
+        "benchmark-rollup.json",
+        "benchmark-rollup.csv",
+        "jobmeta_9004.json",
+        "resource_snapshot.json",
+    )
+    (tmp_path / "out").mkdir()
+    for name in files:
+        shutil.copy(SAMPLES / name, tmp_path / "out" / name)
+    points, result = collected(tmp_path / "out")
+    assert [points[load].client for load in (2, 4)] == ["sa-bench rollup", "sa-bench"]
+    assert points[4].tokens_per_s_per_user == pytest.approx(1000 / 6.52, rel=1e-3)
+    assert points[4].gpus.total == 8
+    assert points[4].contract["dynamo.version"] == "1.6.1"
+    assert "left out" not in result.stderr

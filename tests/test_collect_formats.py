@@ -1,0 +1,424 @@
+"""The formats of load generators: what each file gives, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.collection import sa_bench as sa_bench_module
+from generator.collection import streamed_json
+from generator.collection.aiperf import read_aiperf, read_aiperf_sweep
+from generator.collection.gsm8k import mean_score, read_gsm8k
+from generator.collection.lock_file import lock_of
+from generator.collection.measurement import Measurement, Timing
+from generator.collection.request_times import spread
+from generator.collection.rollup import disagreement, read_rollup
+from generator.collection.sa_bench import read_sa_bench
+from generator.collection.streamed_json import StreamedObject
+from generator.collection.unusable import Unusable
+from generator.documents import read_document
+from generator.results.distribution import distribution
+from generator.results.point import Requests, Tokens
+from tests.run_outputs import aiperf, aiperf_row, sa_bench, without_lists, write_json
+
+SAMPLES = Path(__file__).resolve().parents[2] / "shared/samples"
+needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/samples")
+
+
+def written(folder: Path, document: object) -> Path:
+    return write_json(folder / "profile_export_aiperf.json", document)
+
+
+# --- sa-bench ---------------------------------------------------------------------------------
+
+
+def test_latencies_are_recomputed_from_the_lists(tmp_path: Path) -> None:
+    measured = read_sa_bench(written(tmp_path, sa_bench()))
+    assert measured.requests == Requests(completed=8, offered=8, failed=0)
+    assert measured.tokens == Tokens(input=800, output=40)
+    assert measured.latencies.tpot is not None
+    assert measured.latencies.tpot.median == pytest.approx(10)
+    assert measured.latencies.tpot.is_recomputed
+    assert measured.latencies.inter_chunk is not None
+    assert measured.latencies.inter_chunk.samples == 32
+    assert measured.latencies.end_to_end is not None
+    assert measured.latencies.end_to_end.mean == pytest.approx(140)
+    assert measured.timing == Timing(summed_ms=pytest.approx(140), reported_ms=140)
+    assert str(measured.started) == "2026-11-30 00:15:49"
+
+
+def test_without_lists_the_summary_counts_and_tpot_times_tokens(tmp_path: Path) -> None:
+    """A chunk of MTP holds several tokens, so gaps times length would be something else."""
+    measured = read_sa_bench(written(tmp_path, without_lists(mean_itl_ms=25.0)))
+    assert measured.latencies.tpot is not None
+    assert measured.latencies.tpot.percentiles == ((50, 10.0), (99, 10.0))
+    assert not measured.latencies.tpot.is_recomputed
+    assert measured.timing == Timing(summed_ms=140, reported_ms=140)
+
+
+def test_failed_requests_are_in_no_distribution(tmp_path: Path) -> None:
+    report = sa_bench(completed=7, total_output_tokens=35)
+    report["errors"] = ["", "timeout", *[""] * 6]
+    report["ttfts"] = [0.1, 0.0, *[0.1] * 6]
+    report["output_lens"] = [5, 0, *[5] * 6]
+    report["itls"] = [[0.01] * 4, [9.0], *[[0.01] * 4] * 6]
+    measured = read_sa_bench(written(tmp_path, report))
+    assert measured.requests == Requests(completed=7, offered=8, failed=1)
+    assert measured.latencies.inter_chunk is not None
+    assert measured.latencies.inter_chunk.samples == 28
+    assert measured.latencies.inter_chunk.maximum == pytest.approx(10)
+
+
+def test_outputs_of_one_token_have_no_tpot(tmp_path: Path) -> None:
+    report = sa_bench(output_lens=[1] * 8, itls=[[]] * 8, total_output_tokens=8)
+    measured = read_sa_bench(written(tmp_path, report))
+    assert measured.latencies.ttft is not None
+    assert measured.latencies.tpot is None
+    assert measured.latencies.inter_chunk is None
+
+
+BROKEN_SA_BENCH: dict[str, tuple[dict[str, Any], str]] = {
+    "another format": ({"hello": 1}, "is no sa-bench result: it lacks max_concurrency"),
+    "no concurrency": (sa_bench(max_concurrency=0), "max_concurrency is 0"),
+    "no duration": (sa_bench(duration=0), "duration is 0"),
+    "negative duration": (sa_bench(duration=-2.0), "duration is negative: -2.0"),
+    "text for a number": (sa_bench(duration="2"), "duration is '2', not a number"),
+    "negative TTFT": (sa_bench(ttfts=[-0.1] * 8), "ttfts[0] is -0.1"),
+    "backward clock": (sa_bench(itls=[[-0.01] * 4] * 8), "its clock ran backwards"),
+    "backward stamps": (
+        sa_bench(benchmark_start_time_unix=10.0, benchmark_end_time_unix=9.0),
+        "is before its start: its clock ran backwards",
+    ),
+    "a gap of text": (sa_bench(itls=[["x"]] * 8), "the gaps of request 0 are not all numbers"),
+    "lists cut short": (sa_bench(itls=[[0.01] * 4] * 7), "ttfts are of 8 requests, itls of 7"),
+    "lists of another run": (sa_bench(total_output_tokens=41), "but output_lens add up to 40"),
+    "more than offered": (sa_bench(num_prompts=7), "completed is 8 of 7 requests"),
+    "half a request": (sa_bench(completed=7.5), "completed is 7.5, not a whole number"),
+}
+
+
+@pytest.fixture(params=["whole", "streamed"])
+def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small and large files are read in different ways that must agree."""
+    if request.param == "streamed":
+        monkeypatch.setattr(sa_bench_module, "STREAMED_FROM_BYTES", 1)
+        monkeypatch.setattr(streamed_json, "_CHUNK_BYTES", 64)
+
+
+@pytest.mark.usefixtures("_size")
+@pytest.mark.parametrize(("report", "message"), BROKEN_SA_BENCH.values(), ids=BROKEN_SA_BENCH)
+def test_broken_sa_bench(tmp_path: Path, report: dict[str, Any], message: str) -> None:
+    with pytest.raises(Unusable) as caught:
+        read_sa_bench(written(tmp_path, report))
+    assert message in str(caught.value)
+
+
+@pytest.mark.usefixtures("_size")
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_nan_is_no_number(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(sa_bench()).replace("2.0", word, 1), encoding="utf-8")
+    with pytest.raises(Unusable, match=f"^{word} is no number"):
+        read_sa_bench(path)
+
+
+@pytest.mark.usefixtures("_size")
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_files_are_refused(tmp_path: Path, share: float) -> None:
+    text = json.dumps(sa_bench(generated_texts=['a "quoted" [text]'] * 8))
+    path = tmp_path / "results.json"
+    path.write_text(text[: int(len(text) * share)], encoding="utf-8")
+    with pytest.raises(Unusable, match="is not JSON"):
+        read_sa_bench(path)
+
+
+def test_both_ways_of_reading_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, sa_bench(generated_texts=['\\" ] } é'] * 8, nested={"a": [1, {}]}))
+    whole = read_sa_bench(path)
+    monkeypatch.setattr(sa_bench_module, "STREAMED_FROM_BYTES", 1)
+    monkeypatch.setattr(streamed_json, "_CHUNK_BYTES", 7)
+    assert read_sa_bench(path) == whole
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.text(), JSON), st.sets(st.integers(0, 5)), st.booleans())
+def test_streamed_objects_are_what_json_reads(
+    document: dict[str, Any], skipped: set[int], is_ascii: bool
+) -> None:
+    """Whatever of its members is passed over, the others come out as they are."""
+    text = json.dumps(document, ensure_ascii=is_ascii, indent=1).encode("utf-8", "surrogatepass")
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return
+    stream = StreamedObject(io.BytesIO(text))
+    found = {}
+    for number, key in enumerate(stream.members()):
+        if number not in skipped:
+            is_list = isinstance(document[key], list)
+            found[key] = list(stream.items()) if is_list else stream.value()
+    assert found == {
+        key: value for number, (key, value) in enumerate(document.items()) if number not in skipped
+    }
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60))
+def test_spreads_are_the_distributions_of_results(values: list[float]) -> None:
+    mine, theirs = spread(np.array(values)), distribution(values)
+    assert mine is not None
+    assert dict(mine.percentiles) == pytest.approx(dict(theirs.percentiles))
+    assert mine.mean == pytest.approx(theirs.mean)
+    assert mine.std == pytest.approx(theirs.std, abs=1e-6)
+    assert (mine.samples, mine.minimum, mine.maximum) == (
+        theirs.samples, theirs.minimum, theirs.maximum
+    )  # fmt: skip
+
+
+# --- AIPerf -----------------------------------------------------------------------------------
+
+
+def test_aiperf_summary(tmp_path: Path) -> None:
+    measured = read_aiperf(written(tmp_path, aiperf()))
+    assert (measured.client, measured.concurrency) == ("aiperf 0.13.0", 16)
+    assert measured.tokens == Tokens(
+        input=34_816, output=8_192, server_input=34_816, server_output=8_192
+    )
+    assert measured.tokens_per_s_per_user == 110.0
+    assert measured.latencies.tpot is not None
+    assert measured.latencies.tpot.median == 8.0
+    assert measured.timing == Timing(summed_ms=120 + 9 * 63, reported_ms=687)
+    assert measured.conditions["load.loop"] == "closed"
+    assert measured.conditions["load.warmup"] == "excluded"
+
+
+def test_units_of_time_are_honoured(tmp_path: Path) -> None:
+    latencies = {
+        name: {"unit": "sec", "avg": seconds}
+        for name, seconds in (
+            ("time_to_first_token", 0.12),
+            ("inter_token_latency", 0.009),
+            ("inter_chunk_latency", 0.009),
+            ("request_latency", 0.687),
+        )
+    }
+    measured = read_aiperf(written(tmp_path, aiperf(**latencies)))
+    assert measured.latencies.ttft is not None
+    assert measured.latencies.ttft.mean == pytest.approx(120)
+
+
+def test_failed_requests_of_a_share(tmp_path: Path) -> None:
+    changes = {"request_error_rate": {"unit": "%", "avg": 20.0}}
+    measured = read_aiperf(written(tmp_path, aiperf(**changes)))
+    assert measured.requests == Requests(completed=128, offered=160, failed=32)
+
+
+def test_older_exports_have_rates_alone(tmp_path: Path) -> None:
+    report = aiperf(
+        output_token_throughput={"unit": "tokens/sec", "avg": 1_000.0},
+        total_token_throughput={"unit": "tokens/sec", "avg": 5_000.0},
+    )
+    del report["total_isl"], report["total_osl"]
+    measured = read_aiperf(written(tmp_path, report))
+    assert (measured.tokens.input, measured.tokens.output) == (24_000, 6_000)
+
+
+BROKEN_AIPERF: dict[str, tuple[dict[str, Any], str]] = {
+    "another format": ({"hello": 1}, "is no AIPerf export: it lacks request_count"),
+    "mixed units": (
+        aiperf(request_latency={"unit": "sec", "avg": 0.7}),
+        "mixes units: time_to_first_token in ms",
+    ),
+    "unknown unit of time": (
+        aiperf(benchmark_duration={"unit": "fortnight", "avg": 1.0}),
+        "benchmark_duration is in 'fortnight', not in a unit of time",
+    ),
+    "unknown unit of tokens": (
+        aiperf(total_osl={"unit": "words", "avg": 1.0}),
+        "total_osl is in 'words', not in tokens",
+    ),
+    "cancelled": (aiperf(was_cancelled=True), "was cancelled before the end"),
+    "backward clock": (aiperf(end_time="2026-11-30T00:17:00"), "its clock ran backwards"),
+    "open loop": (
+        aiperf(input_config={"phases": [{"kind": "profiling", "rate": 5}]}),
+        "names no concurrency",
+    ),
+    "negative": (
+        aiperf(time_to_first_token={"unit": "ms", "avg": -1.0}),
+        "time_to_first_token.avg is negative: -1.0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("report", "message"), BROKEN_AIPERF.values(), ids=BROKEN_AIPERF)
+def test_broken_aiperf(tmp_path: Path, report: dict[str, Any], message: str) -> None:
+    with pytest.raises(Unusable) as caught:
+        read_aiperf(written(tmp_path, report))
+    assert message in str(caught.value)
+
+
+def with_rows(folder: Path, rows: list[dict[str, Any]], cut: int = 0) -> Measurement:
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "profile_export.jsonl").write_text(text[: len(text) - cut], encoding="utf-8")
+    return read_aiperf(written(folder, aiperf(request_count={"unit": "requests", "avg": 2.0})))
+
+
+def test_rows_give_latencies_without_warmup(tmp_path: Path) -> None:
+    measured = with_rows(tmp_path, [aiperf_row("warmup"), aiperf_row(), aiperf_row()])
+    assert measured.remarks == ()
+    assert measured.latency_file == tmp_path / "profile_export.jsonl"
+    assert measured.latencies.tpot is not None
+    assert (measured.latencies.tpot.median, measured.latencies.tpot.samples) == (15.0, 2)
+    assert measured.timing == Timing(summed_ms=130, reported_ms=130)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cut", "remark"),
+    [
+        pytest.param(1, 0, "it has 1 of 2 requests", id="fewer"),
+        pytest.param(2, 9, "line 3 is not JSON: it ends early", id="truncated"),
+        pytest.param(0, 0, "has no row of the measured phase", id="none"),
+    ],
+)
+def test_damaged_rows_leave_the_summary(tmp_path: Path, rows: int, cut: int, remark: str) -> None:
+    measured = with_rows(tmp_path, [aiperf_row("warmup"), *[aiperf_row()] * rows], cut)
+    assert remark in measured.remarks[0]
+    assert measured.latency_file is None
+    assert measured.latencies.tpot is not None
+    assert not measured.latencies.tpot.is_recomputed
+
+
+def test_rows_of_a_backward_clock_spoil_the_summary(tmp_path: Path) -> None:
+    with pytest.raises(Unusable, match=r"line 2: request_end_ns is before .*ran backwards"):
+        with_rows(tmp_path, [aiperf_row(), aiperf_row(request_end_ns=1)])
+
+
+def sweep(*combinations: object) -> dict[str, Any]:
+    return {"metadata": {"num_trials_per_value": 1}, "per_combination_metrics": [*combinations]}
+
+
+def test_every_load_of_an_aiperf_sweep_stands_alone(tmp_path: Path) -> None:
+    good = {"parameters": {"concurrency": 2}, "metrics": aiperf()}
+    path = written(tmp_path, sweep(good, {"parameters": {}, "metrics": aiperf()}, 5))
+    first, *others = read_aiperf_sweep(path)
+    assert isinstance(first, Measurement)
+    assert first.concurrency == 2
+    assert [type(each) for each in others] == [Unusable, Unusable]
+
+
+# --- the rest ---------------------------------------------------------------------------------
+
+ROLLUP_RUN = {
+    "concurrency": 4,
+    "throughput_toks": 20.0,
+    "ttft_mean_ms": 100.0,
+    "tpot_mean_ms": 10.0,
+    "tpot_p99_ms": 11.0,
+    "e2el_mean_ms": 140.0,
+    "completed_requests": 8,
+    "total_input_tokens": 800,
+    "total_output_tokens": 40,
+}
+
+
+def rollups(folder: Path, *runs: object) -> Iterator[Measurement | Unusable]:
+    return read_rollup(write_json(folder / "benchmark-rollup.json", {"runs": [*runs]}))
+
+
+def test_rollup_with_medians_of_the_csv(tmp_path: Path) -> None:
+    header = "Concurrency,Median TTFT,Median TPOT,Median ITL,Total Token Throughput per GPU"
+    (tmp_path / "benchmark-rollup.csv").write_text(f"{header}\n4,99.0,9.5,,1e9\n", "utf-8")
+    (measured,) = rollups(tmp_path, ROLLUP_RUN)
+    assert isinstance(measured, Measurement)
+    assert measured.duration_s == 2.0
+    assert measured.latencies.tpot is not None
+    assert measured.latencies.tpot.percentiles == ((50.0, 9.5), (99.0, 11.0))
+    assert measured.timing == Timing(summed_ms=140, reported_ms=140)
+
+
+def test_rollup_without_tokens_spoils_no_other_load(tmp_path: Path) -> None:
+    empty = {**ROLLUP_RUN, "total_output_tokens": 0}
+    first, second = rollups(tmp_path, empty, ROLLUP_RUN)
+    assert str(first) == "concurrency 4 has no output tokens, so no duration"
+    assert isinstance(second, Measurement)
+
+
+def test_rollup_that_differs_from_the_report(tmp_path: Path) -> None:
+    (measured,) = rollups(tmp_path, ROLLUP_RUN)
+    assert isinstance(measured, Measurement)
+    report = replace(measured, tokens=Tokens(input=800, output=41))
+    assert disagreement(measured, measured) == ""
+    assert disagreement(report, measured) == "40 output tokens, the report 41"
+
+
+def test_accuracy_counts_questions(tmp_path: Path) -> None:
+    runs = [
+        read_gsm8k(write_json(tmp_path / f"{n}", {"accuracy": score, "num_questions": n}))
+        for n, score in ((100, 0.9), (300, 0.98))
+    ]
+    assert math.isclose(mean_score(runs), 0.96)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"accuracy": 94.0, "num_questions": 10}, "accuracy is 94, not a share of 1"),
+        ({"accuracy": 0.9, "num_questions": 0}, "it asked no question"),
+        ({"num_questions": 10}, "it lacks accuracy"),
+    ],
+    ids=str,
+)
+def test_broken_accuracy(tmp_path: Path, document: dict[str, Any], message: str) -> None:
+    with pytest.raises(Unusable, match=message):
+        read_gsm8k(write_json(tmp_path / "gsm8k_run0.json", document))
+
+
+# --- real files -------------------------------------------------------------------------------
+
+
+@needs_samples
+def test_real_sa_bench_agrees_with_itself() -> None:
+    path = SAMPLES / "results_concurrency_4_gpus_8_ctx_4_gen_4.json"
+    measured, report = read_sa_bench(path), json.loads(path.read_text("utf-8"))
+    for name, found in (
+        ("ttft", measured.latencies.ttft),
+        ("tpot", measured.latencies.tpot),
+        ("itl", measured.latencies.inter_chunk),
+        ("e2el", measured.latencies.end_to_end),
+    ):
+        assert found is not None
+        assert found.mean == pytest.approx(report[f"mean_{name}_ms"], rel=1e-5)
+        assert found.median == pytest.approx(report[f"median_{name}_ms"], rel=1e-5)
+        assert found.percentile(99) == pytest.approx(report[f"p99_{name}_ms"], rel=1e-5)
+
+
+@needs_samples
+def test_real_aiperf_files() -> None:
+    measured = read_aiperf(SAMPLES / "aiperf_c16_profile_export_aiperf.json")
+    assert measured.concurrency == 16
+    assert measured.tokens_per_s_per_user == pytest.approx(109.799, abs=1e-3)
+    loads = list(read_aiperf_sweep(SAMPLES / "profile_export_aiperf_sweep.json"))
+    assert [each.concurrency for each in loads if isinstance(each, Measurement)] == [2, 8]
+
+
+@needs_samples
+def test_real_lock_file() -> None:
+    lock = lock_of(read_document(SAMPLES / "recipe.lock.yaml").data)
+    assert lock.versions == {"dynamo.version": ("1.6.1",)}
+    assert lock.gpus == 8
