@@ -6,8 +6,6 @@ import gc
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
