@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from generator.architecture import Quantization, WeightFormat
@@ -42,6 +43,21 @@ _SPELLINGS = ((".block_sparse_moe", ".mlp"), ("shared_experts", "shared_expert")
 def format_of_dtype(dtype: str) -> WeightFormat:
     """The storage format of unquantised weights; raises KeyError for a name not in MODEL_DTYPES."""
     return _FORMAT_OF_DTYPE[dtype]
+
+
+def bytes_per_parameter(stored_as: WeightFormat, group_size: int | None = None) -> Fraction:
+    """Bytes of one parameter with its share of the group scales, exact.
+
+    NVFP4: 4 bits and one FP8 scale for 16 values, 9/16 byte. MXFP4: 4 bits and one 8-bit exponent
+    for 32. FP8 in blocks: one byte and one FP32 scale a block.
+    """
+    size = Fraction(_ELEMENT_BITS[stored_as], 8)
+    group = _group(stored_as, group_size)
+    if group is None:
+        return size
+    return size + (
+        Fraction(4, group**2) if stored_as is WeightFormat.FP8_BLOCK else Fraction(1, group)
+    )
 
 
 def matrix_bytes(
@@ -135,3 +151,9 @@ def _spellings(name: str) -> list[str]:
     if not name.startswith("model."):
         return names
     return names + [prefix + text.removeprefix("model.") for prefix in _PREFIXES for text in names]
+
+
+def _group(stored_as: WeightFormat, group_size: int | None) -> int | None:
+    """The side of a scale's group or block, None for formats without."""
+    default = DEFAULT_GROUP_SIZE.get(stored_as)
+    return default if default is None else group_size or default

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +14,20 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from generator.cli import main
+from generator.collection.ran_recipe import read_ran_recipe
+from generator.documents import read_document
 from generator.results.point import MeasuredPoint, Origin
 from generator.results.point_file import read_points
 from generator.results.run_marker import RunMarker, read_run_marker, write_run_marker
+from generator.sweep.node_count import gpus_per_node, node_count
 from generator.sweep.points import recipe_digest
 from generator.validation import schema
 from tests.run_outputs import SA_BENCH_FOLDER, aiperf, sa_bench, write_json, write_run
 from tests.swept_recipes import V1, V2, data, edited
 
 REPORT = f"{SA_BENCH_FOLDER}/results_concurrency_4_gpus_16_ctx_8_gen_8.json"
-SAMPLES = Path(__file__).resolve().parents[2] / "shared/samples"
+REPOSITORY = Path(__file__).resolve().parents[1]
+SAMPLES = REPOSITORY.parent / "shared/samples"
 WORKER_LOG = """\
 (EngineCore pid=9) INFO 11-30 00:10:00 [core.py:1] Initializing a V1 LLM engine (v0.26.1) with
 (APIServer pid=1) INFO 11-30 00:15:30 [loggers.py:1] Avg prompt throughput: 1.0, Preemptions: 9, x
@@ -164,6 +170,16 @@ def test_worker_logs_tell_versions_and_preemptions(tmp_path: Path) -> None:
     assert points[4].sources["versions"] == "1/logs/n1_decode_w0.out"
 
 
+def test_no_preemptions_in_the_logs_are_no_zero(tmp_path: Path) -> None:
+    """Several releases of vLLM never print them."""
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    log = re.sub(r"Preemptions: \d, ", "", WORKER_LOG)
+    (folder / "logs/n1_decode_w0.out").write_text(log, encoding="utf-8")
+    points, _ = collected(tmp_path / "out")
+    assert points[4].preemptions is None
+    assert "preemptions" not in points[4].sources
+
+
 def accuracy_run(folder: Path, *scores: float) -> None:
     benchmark = "benchmark: {type: gsm8k, repeat: 2}\n"
     text = V2[: V2.index("benchmark:")].replace("tiny-1p1d", "tiny-1p1d-acc") + benchmark
@@ -200,8 +216,6 @@ def test_the_threshold_of_a_spec(tmp_path: Path, repository: Path) -> None:
 
 
 def test_own_accuracy_recipes_are_of_their_deployments(repository: Path) -> None:
-    from generator.collection.ran_recipe import read_ran_recipe  # noqa: PLC0415 - this test alone
-
     folder = repository / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg"
     found = sorted(folder.glob("v*/accuracy/*-acc.yaml"))
     assert found
@@ -366,7 +380,7 @@ def test_rehearsals_mark_themselves(tmp_path: Path) -> None:
     assert Draft202012Validator(schema("run")).is_valid(document)
     points, result = collected(tmp_path / "out", "--origin", "synthetic")
     assert [str(points[load].origin) for load in (4, 8)] == ["rehearsal", "synthetic"]
-    assert "some are rehearsal and synthetic, not measured" in result.stderr
+    assert "all rehearsal and synthetic, not measured" in result.stderr
 
 
 def test_collecting_again_changes_nothing(tmp_path: Path) -> None:
@@ -406,6 +420,48 @@ def test_records_and_summary_are_what_the_schemas_say(tmp_path: Path) -> None:
     assert list(Draft202012Validator(schema("collection")).iter_errors(document)) == []
     (invalid,) = document["invalid"]
     assert invalid["code"] == "fewer-requests-than-concurrency"
+
+
+def described(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, each in part.get("properties", {}).items():
+        yield f"{place}.{name}", each
+        yield from described(each, f"{place}.{name}")
+        yield from described(each.get("items", {}), f"{place}.{name}[]")
+
+
+DESCRIBED = [
+    pytest.param(name, each, id=place)
+    for name in ("results", "collection", "run")
+    for place, each in described(schema(name), name)
+]
+
+
+@pytest.mark.parametrize(("name", "part"), DESCRIBED)
+def test_property_is_described_and_its_examples_are_valid(name: str, part: dict[str, Any]) -> None:
+    assert part["description"].endswith(".")
+    alone = Draft202012Validator({**part, "$defs": schema(name).get("$defs", {})})
+    assert [each for each in part["examples"] if not alone.is_valid(each)] == []
+
+
+RECIPES = [
+    path
+    for folder in (REPOSITORY / "recipes", REPOSITORY.parent / "shared/recipes")
+    for path in sorted(folder.rglob("*.yaml"))
+    if not {"specs", "sites"} & {*path.parts}
+]
+
+
+def test_gpus_are_those_of_the_nodes_that_a_sweep_asks_for() -> None:
+    """One rule in two forms: sweeps read a recipe as it is written, collections its normal form."""
+    compared = 0
+    for path in RECIPES:
+        document = read_document(path)
+        if {"base", "sweep"} & {*document.data}:
+            continue
+        nodes = node_count(document.data)
+        assert read_ran_recipe(path).gpus.total == nodes * gpus_per_node(document.data), path
+        compared += 1
+    assert compared > 30
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/samples")

@@ -6,19 +6,22 @@ import io
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.collection import sa_bench as sa_bench_module
 from generator.collection import streamed_json
 from generator.collection.aiperf import read_aiperf, read_aiperf_sweep
+from generator.collection.aiperf_rows import read_rows
 from generator.collection.gsm8k import mean_score, read_gsm8k
+from generator.collection.job_metadata import read_job_metadata, read_snapshot
 from generator.collection.lock_file import lock_of
 from generator.collection.measurement import Measurement, Timing
 from generator.collection.request_times import spread
@@ -53,7 +56,9 @@ def test_latencies_are_recomputed_from_the_lists(tmp_path: Path) -> None:
     assert measured.latencies.inter_chunk.samples == 32
     assert measured.latencies.end_to_end is not None
     assert measured.latencies.end_to_end.mean == pytest.approx(140)
-    assert measured.timing == Timing(summed_ms=pytest.approx(140), reported_ms=140)
+    assert measured.timing is not None
+    assert measured.timing.summed_ms == pytest.approx(140)
+    assert measured.timing.reported_ms == 140
     assert str(measured.started) == "2026-11-30 00:15:49"
 
 
@@ -90,7 +95,7 @@ def test_outputs_of_one_token_have_no_tpot(tmp_path: Path) -> None:
 BROKEN_SA_BENCH: dict[str, tuple[dict[str, Any], str]] = {
     "another format": ({"hello": 1}, "is no sa-bench result: it lacks max_concurrency"),
     "no concurrency": (sa_bench(max_concurrency=0), "max_concurrency is 0"),
-    "no duration": (sa_bench(duration=0), "duration is 0"),
+    "no duration": (sa_bench(duration=0), "duration is 0 s: nothing can be measured in that"),
     "negative duration": (sa_bench(duration=-2.0), "duration is negative: -2.0"),
     "text for a number": (sa_bench(duration="2"), "duration is '2', not a number"),
     "negative TTFT": (sa_bench(ttfts=[-0.1] * 8), "ttfts[0] is -0.1"),
@@ -103,6 +108,13 @@ BROKEN_SA_BENCH: dict[str, tuple[dict[str, Any], str]] = {
     "lists cut short": (sa_bench(itls=[[0.01] * 4] * 7), "ttfts are of 8 requests, itls of 7"),
     "lists of another run": (sa_bench(total_output_tokens=41), "but output_lens add up to 40"),
     "more than offered": (sa_bench(num_prompts=7), "completed is 8 of 7 requests"),
+    "a figure beyond all": (
+        sa_bench(total_input_tokens=10**400),
+        "total_input_tokens is over 1e+15",
+    ),
+    "a gap beyond all": (sa_bench(itls=[[1e300] * 4] * 8), "a gap is over 1e+15"),
+    "a TTFT beyond all": (sa_bench(ttfts=[1e300] * 8), "ttfts[0] is 1e+300"),
+    "next to no duration": (sa_bench(duration=1e-9), "duration is 1e-09 s"),
     "half a request": (sa_bench(completed=7.5), "completed is 7.5, not a whole number"),
 }
 
@@ -320,6 +332,52 @@ def test_every_load_of_an_aiperf_sweep_stands_alone(tmp_path: Path) -> None:
     assert isinstance(first, Measurement)
     assert first.concurrency == 2
     assert [type(each) for each in others] == [Unusable, Unusable]
+
+
+@st.composite
+def mutilated(draw: st.DrawFn, document: Any) -> Any:
+    """A document with one of its parts replaced by any other JSON."""
+    copy: Any = json.loads(json.dumps(document))
+    here, steps = copy, draw(st.integers(1, 5))
+    for step in range(steps):
+        keys = list(here) if isinstance(here, dict) else list(range(len(here)))
+        if not keys:
+            break
+        key = draw(st.sampled_from(keys))
+        if step < steps - 1 and isinstance(here[key], dict | list):
+            here = here[key]
+            continue
+        here[key] = draw(JSON)
+        break
+    return copy
+
+
+READERS: dict[str, tuple[Any, Any]] = {
+    "sa-bench": (read_sa_bench, sa_bench()),
+    "summary": (read_sa_bench, without_lists()),
+    "aiperf": (read_aiperf, aiperf()),
+    "sweep": (
+        lambda path: list(read_aiperf_sweep(path)),
+        sweep({"parameters": {"concurrency": 2}, "metrics": aiperf()}),
+    ),
+    "gsm8k": (read_gsm8k, {"accuracy": 0.9, "num_questions": 10}),
+    "rollup": (lambda path: list(read_rollup(path)), {"runs": [{"concurrency": 4}]}),
+    "row": (read_rows, aiperf_row()),
+    "metadata": (read_job_metadata, {"job_id": "1", "resources": {"gpus_per_node": 4}}),
+    "snapshot": (read_snapshot, {"nodes": {"count": 1}, "gpus": {"configured_per_node": 4}}),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@pytest.mark.parametrize(("read", "document"), READERS.values(), ids=READERS)
+@given(data=st.data())
+def test_nonsense_is_refused_in_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, read: Any, document: Any, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "nonsense.json"
+    path.write_text(json.dumps(data.draw(mutilated(document))), encoding="utf-8")
+    with suppress(Unusable):
+        read(path)
 
 
 # --- the rest ---------------------------------------------------------------------------------

@@ -133,10 +133,10 @@ def test_runs_without_a_config_have_the_recipe_of_the_sweep(sweep: SweepFolder) 
     loads, result = collected(sweep.root)
     assert loads == []
     assert "another run of its point counts" in result.stderr
-    for point in sweep.root.glob("points/*"):
-        path = point / "result.json"
+    for path in sweep.root.glob("points/*/result.json"):
         text = path.read_text("utf-8")
-        path.write_text(text.replace(str(output), f"{output}/{point.name}"), encoding="utf-8")
+        own = f"{output}/{path.parent.name}"
+        path.write_text(text.replace(str(output), own), encoding="utf-8")
     assert collected(sweep.root)[0] == [4, 8]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from generator.cli.output import echo, progress, table, talk
+from generator.cli.output import echo, table, talk
+from generator.cli.progress import progress
 from generator.collection.collect import Collection, Wishes
 from generator.collection.collect import collect as collect_runs
 from generator.collection.collection_view import (

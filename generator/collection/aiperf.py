@@ -11,7 +11,7 @@ from typing import Any
 from generator.collection.aiperf_metrics import Metrics
 from generator.collection.aiperf_rows import BackwardClock, find_rows, read_rows
 from generator.collection.measurement import Measurement, Timing
-from generator.collection.unusable import Unusable, read_json_object
+from generator.collection.unusable import Unusable, checked_duration, read_json_object
 from generator.results.point import Latencies, Requests, Tokens
 
 SUMMARY_SUFFIX = "profile_export_aiperf.json"
@@ -70,7 +70,7 @@ def read_aiperf_sweep(path: Path) -> Iterator[Measurement | Unusable]:
 
 
 def _combination(path: Path, combination: object, trials: int) -> Measurement:
-    parts = combination if isinstance(combination, dict) else {}
+    parts = _object(combination)
     metrics, parameters = parts.get("metrics"), parts.get("parameters")
     if not isinstance(metrics, dict) or not isinstance(parameters, dict):
         raise Unusable("a combination has no metrics or no parameters")
@@ -86,9 +86,7 @@ def _combination(path: Path, combination: object, trials: int) -> Measurement:
 
 def _measurement(path: Path, metrics: Metrics, concurrency: int, *, trials: int) -> Measurement:
     completed = round(metrics.demand("request_count", "requests"))
-    duration_s = metrics.seconds("benchmark_duration")
-    if not duration_s:
-        raise Unusable("benchmark_duration is 0")
+    duration_s = checked_duration(metrics.seconds("benchmark_duration"), "benchmark_duration")
     failed = _failed(metrics, completed)
     tokens = _tokens(metrics, duration_s)
     ttft, tpot, inter_chunk, end_to_end = metrics.spreads(*_LATENCIES, samples=completed * trials)
@@ -177,19 +175,26 @@ class _Load:
 
 def _load(report: Mapping[str, Any]) -> _Load:
     """The load of the measured phase, in the layout of this export's version."""
-    config = report.get("input_config")
-    config = config if isinstance(config, dict) else {}
-    phases = [each for each in config.get("phases") or [] if isinstance(each, dict)]
-    phase = next((each for each in phases if each.get("kind") == "profiling"), None)
-    if phase is None:
-        phase = config.get("loadgen") if isinstance(config.get("loadgen"), dict) else {}
-    rate = (phase or {}).get("request_rate") or (phase or {}).get("rate")
+    config = _object(report.get("input_config"))
+    phases = [each for each in _items(config.get("phases")) if isinstance(each, dict)]
+    measured = [each for each in phases if each.get("kind") == "profiling"]
+    phase = measured[0] if measured else _object(config.get("loadgen"))
+    rate = phase.get("request_rate") or phase.get("rate")
     conditions = {
         "load.loop": "open" if rate else "closed",
         "load.request_rate": str(rate) if rate else "inf",
         "load.warmup": _warmup(phases),
     }
-    return _Load(concurrency=_whole((phase or {}).get("concurrency")), conditions=conditions)
+    return _Load(concurrency=_whole(phase.get("concurrency")), conditions=conditions)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    """An object of the export's free-form parts; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _warmup(phases: list[dict[str, Any]]) -> str:
@@ -207,27 +212,23 @@ def _whole(value: object) -> int:
 
 
 def _conditions(report: Mapping[str, Any]) -> dict[str, str]:
-    config = report.get("input_config")
-    config = config if isinstance(config, dict) else {}
-    endpoint = config.get("endpoint") if isinstance(config.get("endpoint"), dict) else {}
-    tokenizer = config.get("tokenizer") if isinstance(config.get("tokenizer"), dict) else {}
-    datasets = config.get("datasets")
-    first = datasets[0] if isinstance(datasets, list) and datasets else None
-    prompts = first.get("prompts") if isinstance(first, dict) else None
+    config = _object(report.get("input_config"))
+    endpoint, tokenizer = (_object(config.get(name)) for name in ("endpoint", "tokenizer"))
+    datasets = _items(config.get("datasets"))
+    prompts = _object(_object(datasets[0] if datasets else None).get("prompts"))
     said = {
-        **{f"workload.{each}": _mean_length(prompts, each) for each in ("isl", "osl")},
-        "tokenizer.id": (tokenizer or {}).get("name"),
-        "client.endpoint": (endpoint or {}).get("type"),
-        "client.streaming": (endpoint or {}).get("streaming"),
+        **{f"workload.{name}": _mean_length(prompts.get(name)) for name in ("isl", "osl")},
+        "tokenizer.id": tokenizer.get("name"),
+        "client.endpoint": endpoint.get("type"),
+        "client.streaming": endpoint.get("streaming"),
     }
     return {name: str(value) for name, value in said.items() if value is not None}
 
 
-def _mean_length(prompts: object, name: str) -> str | None:
+def _mean_length(drawn: object) -> str | None:
     """The mean of a length that requests are drawn with, as recipes write it."""
-    drawn = prompts.get(name) if isinstance(prompts, dict) else None
-    mean = drawn.get("mean") if isinstance(drawn, dict) else None
-    return f"{mean:g}" if isinstance(mean, int | float) else None
+    mean = _object(drawn).get("mean")
+    return f"{mean:.15g}" if isinstance(mean, float) else None if mean is None else str(mean)
 
 
 def _started(report: Mapping[str, Any]) -> datetime | None:

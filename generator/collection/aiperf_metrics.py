@@ -48,7 +48,7 @@ class Metrics:
         ``samples`` counts the values of a metric that does not say so itself.
         """
         found = {name: metric for name in names if (metric := self._metric(name)) is not None}
-        units = {name: metric.get("unit") for name, metric in found.items()}
+        units = {name: str(metric.get("unit")) for name, metric in found.items()}
         if len(set(units.values())) > 1:
             listed = ", ".join(f"{name} in {unit}" for name, unit in units.items())
             raise Unusable(f"mixes units: {listed}")

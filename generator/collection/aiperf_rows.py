@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ def _add(collector: _Rows, line: bytes, number: int) -> None:
     try:
         row = STRICT_DECODER.decode(line.decode("utf-8"))
         collector.add(row)
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise Unusable(f"line {number} is not JSON: {DAMAGED}") from error
     except (AttributeError, TypeError, KeyError) as error:
         raise Unusable(f"line {number} is no row of AIPerf") from error

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from generator.collection.collect import Collection
-from generator.results.point import MeasuredPoint
+from generator.results.point import MeasuredPoint, Origin
 
 _MOST_LISTED = 20
 Row = tuple[str, ...]
@@ -70,12 +70,14 @@ def summary(collection: Collection) -> str:
     """One sentence: points, runs and what is in the way."""
     points = collection.points
     invalid = sum(not point.is_valid for point in points)
-    origins = sorted({str(point.origin) for point in points} - {"measured"})
+    unmeasured = [str(point.origin) for point in points if point.origin is not Origin.MEASURED]
+    share = "all" if len(unmeasured) == len(points) else "some"
+    origins = sorted(set(unmeasured))
     parts = [
         f"{_counted(len(points), 'point')} from {_counted(collection.runs, 'run')}",
         f"{invalid} invalid",
         *([f"{len(collection.missing)} not collected"] if collection.missing else []),
-        *([f"some are {' and '.join(origins)}, not measured"] if origins else []),
+        *([f"{share} {' and '.join(origins)}, not measured"] if origins else []),
     ]
     return ", ".join(parts)
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.collection.unusable import Unusable
+from generator.collection.unusable import GREATEST, Unusable
 from generator.results.distribution import PERCENTILES, Distribution
 from generator.results.point import Latencies
 
@@ -58,8 +58,8 @@ class GapCollector:
     def collected(self) -> GapLists:
         """All gaps in milliseconds."""
         values = np.frombuffer(self._values, dtype=np.float64)
-        if not np.isfinite(values).all():
-            raise Unusable("a gap is not a finite number")
+        if values.size and not values.max() <= GREATEST:
+            raise Unusable(f"a gap is over {GREATEST:g}")
         values *= self._to_ms
         return GapLists(
             values=values,
@@ -72,9 +72,9 @@ def numbers(values: Sequence[object], name: str) -> Milliseconds:
     """Numbers of at least 0 as an array; raises Unusable, naming the first that is none."""
     try:
         found = np.fromiter(values, dtype=np.float64, count=len(values))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Unusable(f"{name} are not all numbers") from error
-    wrong = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    wrong = np.flatnonzero(~((found >= 0) & (found <= GREATEST)))
     if wrong.size:
         raise Unusable(f"{name}[{wrong[0]}] is {found[wrong[0]]:g}, not a number of at least 0")
     return found

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from generator.collection.measurement import Measurement, Timing
-from generator.collection.unusable import Figures, Unusable, checked_number, read_json_object
+from generator.collection.unusable import (
+    Figures,
+    Unusable,
+    checked_duration,
+    checked_number,
+    read_json_object,
+)
 from generator.results.distribution import Distribution
 from generator.results.point import Latencies, Requests, Tokens
 
@@ -61,7 +67,7 @@ def _measurement(path: Path, figures: Figures) -> Measurement:
         concurrency=figures.count("concurrency"),
         requests=Requests(completed=completed),
         tokens=Tokens(input=figures.count("total_input_tokens"), output=output),
-        duration_s=output / rate,
+        duration_s=checked_duration(output / rate, "output tokens over their rate"),
         latencies=latencies,
         timing=timing,
     )

@@ -24,7 +24,13 @@ from generator.collection.request_times import (
     numbers,
 )
 from generator.collection.streamed_json import StreamedObject, open_binary
-from generator.collection.unusable import Figures, Unusable, json_object, read_bytes
+from generator.collection.unusable import (
+    Figures,
+    Unusable,
+    checked_duration,
+    json_object,
+    read_bytes,
+)
 from generator.results.distribution import Distribution
 from generator.results.point import Latencies, Requests, Tokens
 
@@ -96,11 +102,9 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
     figures.demand_keys(*_REQUIRED)
     concurrency, completed = figures.count("max_concurrency"), figures.count("completed")
     offered = figures.count("num_prompts") if report.get("num_prompts") is not None else None
-    duration_s = figures.number("duration")
+    duration_s = checked_duration(figures.number("duration"), "duration")
     if concurrency < 1:
         raise Unusable("max_concurrency is 0")
-    if not duration_s:
-        raise Unusable("duration is 0")
     if offered is not None and completed > offered:
         raise Unusable(f"completed is {completed:,} of {offered:,} requests")
     tokens = Tokens(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,7 +130,7 @@ class StreamedObject:
         start, self._at = span
         try:
             return STRICT_DECODER.decode(self._buffer[start : span[1]].decode("utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise Unusable(f"is not JSON: {DAMAGED}") from error
 
     def _read_on(self) -> None:

@@ -10,6 +10,10 @@ from typing import Any, NoReturn
 
 from generator.files import MAX_FILE_BYTES, os_problem
 
+GREATEST = 1e15
+"""No figure of a run, be it tokens, seconds or milliseconds, is larger than this."""
+_SHORTEST_S = 1e-6
+
 DAMAGED = "it ends early or is damaged"
 
 
@@ -54,6 +58,8 @@ def json_object(content: bytes | str) -> dict[str, Any]:
         raise Unusable(
             f"is not JSON: {reason} ({error.msg.lower()}, line {error.lineno})"
         ) from error
+    except ValueError as error:  # Python reads no number of over 4,300 digits
+        raise Unusable("has a number of thousands of digits") from error
     except RecursionError as error:
         raise Unusable("is nested too deep") from error
     if not isinstance(document, dict):
@@ -94,11 +100,20 @@ class Figures:
 
 
 def checked_number(value: object, name: str) -> float:
-    """A finite number of at least 0; raises Unusable for any other value."""
+    """A number from 0 to ``GREATEST``; raises Unusable for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unusable(f"{name} is {str(value)[:40]!r}, not a number")
-    if not math.isfinite(value):
+    if not -math.inf < value < math.inf:
         raise Unusable(f"{name} is not a finite number")
     if value < 0:
         raise Unusable(f"{name} is negative: {value}")
+    if value > GREATEST:
+        raise Unusable(f"{name} is over {GREATEST:g}")
     return float(value)
+
+
+def checked_duration(seconds: float, name: str) -> float:
+    """Seconds that a run can have taken; raises Unusable for none."""
+    if not _SHORTEST_S <= seconds <= GREATEST:
+        raise Unusable(f"{name} is {seconds:g} s: nothing can be measured in that")
+    return seconds

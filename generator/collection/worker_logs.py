@@ -1,7 +1,9 @@
 """What the logs of vLLM's workers tell of a run: the engine's version, and preemptions by time.
 
 While it serves, vLLM logs its throughput every few seconds, and in that line the preemptions since
-the last one, if there were any (``vllm/v1/metrics/loggers.py``, read at 0.26). Stamps have no year.
+the last one, if there were any. Stamps have no year. That a line has none says nothing: several
+releases reset the counter before they print it (``LoggingStatLogger.log`` in
+``vllm/v1/metrics/loggers.py`` calls ``_update_stats`` first), so that no line ever does.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ _REPORT_DELAY = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLogs:
-    """Versions that workers print, and their throughput lines: month to second, preemptions."""
+    """Versions that workers print, and their lines with preemptions: month to second, count."""
 
     versions: tuple[str, ...] = ()
     reports: tuple[tuple[tuple[int, ...], int], ...] = ()
 
     def preemptions(self, started: datetime, duration_s: float) -> int | None:
-        """Preemptions while a point was measured; None where no line falls into that time.
+        """Preemptions while a point was measured; None where no line of that time has any.
 
         Lines follow what they count by up to 10 s. The clocks of client and workers must agree.
         """
@@ -54,9 +56,9 @@ def read_worker_logs(paths: Iterable[Path]) -> WorkerLogs:
             while line := stream.readline(_LONGEST_LINE_BYTES):
                 if match := _VERSION.search(line):
                     versions.add(match[1].decode("ascii", "replace"))
-                if _THROUGHPUT in line and (stamp := _STAMP.search(line)):
-                    found = _PREEMPTIONS.search(line)
-                    reports.append((tuple(map(int, stamp.groups())), int(found[1]) if found else 0))
+                found = _PREEMPTIONS.search(line) if _THROUGHPUT in line else None
+                if found and (stamp := _STAMP.search(line)):
+                    reports.append((tuple(map(int, stamp.groups())), int(found[1])))
     return WorkerLogs(versions=tuple(sorted(versions)), reports=tuple(reports))
 
 
