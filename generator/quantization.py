@@ -70,10 +70,9 @@ def matrix_bytes(
     features); a group or block begun counts whole.
     """
     size = ceil_div(rows * columns * _ELEMENT_BITS[stored_as], 8)
-    default = DEFAULT_GROUP_SIZE.get(stored_as)
-    if default is None:
+    group = _group(stored_as, group_size)
+    if group is None:
         return size
-    group = group_size or default
     if stored_as is WeightFormat.FP8_BLOCK:
         return size + 4 * ceil_div(rows, group) * ceil_div(columns, group)
     return size + rows * ceil_div(columns, group)
