@@ -31,6 +31,7 @@ _COMMANDS = {
     "retry": "generator.cli.retry",
     "logs": "generator.cli.logs",
     "pareto": "generator.cli.pareto",
+    "compare": "generator.cli.compare",
 }
 
 
