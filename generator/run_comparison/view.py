@@ -69,7 +69,8 @@ def comparison_heading(comparison: RunComparison) -> Iterator[str]:
         yield f"Allowed to differ: {sides(each)}."
     yield (
         "A figure is the mean of its runs, of A and of B, +- half their range. A change counts"
-        " where the ranges of both sides do not overlap; a side that ran once is taken to vary as the other."
+        " where the ranges of both sides do not overlap; a side that ran once is taken to vary as"
+        " the other."
     )
 
 
