@@ -34,6 +34,7 @@ _COMMANDS = {
     "goodput": "generator.cli.goodput",
     "roofline": "generator.cli.roofline",
     "collect": "generator.cli.collect",
+    "compare": "generator.cli.compare",
 }
 
 

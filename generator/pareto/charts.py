@@ -83,7 +83,14 @@ def _curves(
     for curve in study.curves:
         if curve.label in styles:
             marks = tuple(_mark(each, x) for each in curve.points)
-            series.append(Series(name=curve.label, marks=marks, style=styles[curve.label]))
+            series.append(
+                Series(
+                    name=curve.label,
+                    marks=marks,
+                    style=styles[curve.label],
+                    line=Line.STRAIGHT if curve.is_one_ladder else Line.NONE,
+                )
+            )
     over = "concurrency" if x is None else x.title.lower()
     what = _what(study)
     by = study.question.by

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,11 @@ class Curve:
     label: str
     points: tuple[AxisPoint, ...]
 
+    @property
+    def is_one_ladder(self) -> bool:
+        """Whether each concurrency is there once, so that a line from point to point means one."""
+        return len({each.concurrency for each in self.points}) == len(self.points)
+
 
 def curves(points: Sequence[AxisPoint], by: str = CONFIGURATION) -> tuple[Curve, ...]:
     """The points grouped by a property or a factor; the curve of the lowest concurrency first.
@@ -39,7 +45,15 @@ def curves(points: Sequence[AxisPoint], by: str = CONFIGURATION) -> tuple[Curve,
     found = [
         Curve(label=label, points=tuple(sorted(grouped[label], key=_place))) for label in grouped
     ]
-    return tuple(sorted(found, key=lambda curve: (curve.points[0].concurrency, curve.label)))
+    return tuple(sorted(found, key=_curve_place))
+
+
+def _curve_place(curve: Curve) -> tuple[int, list[tuple[int, str]]]:
+    """By the lowest concurrency, then by label with its numbers in the order of numbers."""
+    parts = re.findall(r"\d+|\D+", curve.label)
+    return curve.points[0].concurrency, [
+        (int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in parts
+    ]
 
 
 def _place(each: AxisPoint) -> tuple[int, tuple[float, float], str]:

@@ -1,0 +1,151 @@
+"""Two sets of runs compared: each figure before and after, and whether the change is a change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from generator.errors import InvalidInput, Problem
+from generator.pareto.axes import Axis
+from generator.results.contract import ContractDifference
+from generator.results.point import MeasuredPoint, Origin
+from generator.results.repeats import Repeated, repeated
+from generator.run_comparison.pairs import (
+    Pair,
+    Unpaired,
+    mixed_within,
+    pairs,
+    sides,
+    varied_between,
+)
+
+
+class Verdict(StrEnum):
+    """What a change is worth."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    WITHIN = "within runs"
+    UNKNOWN = "1 run each"
+    """Without a repeated run on either side nobody knows how far runs are apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One figure of a pair; a side is None where it lacks the figure or its samples are too few."""
+
+    axis: Axis
+    before: Repeated | None
+    after: Repeated | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The change as a share of before."""
+        if self.before is None or self.after is None or not self.before.mean:
+            return None
+        return self.after.mean / self.before.mean - 1
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the sides' runs overlap; a side that ran once is taken to vary as the other.
+
+        None where there is no change to judge.
+        """
+        if self.before is None or self.after is None:
+            return None
+        distance = self.after.mean - self.before.mean
+        first, second = self.before.half_range, self.after.half_range
+        if first is None and second is None:
+            return Verdict.UNKNOWN
+        reach = (first if first is not None else second or 0.0) + (
+            second if second is not None else first or 0.0
+        )
+        if abs(distance) <= reach:
+            return Verdict.WITHIN
+        return Verdict.BETTER if self.axis.better(distance) > 0 else Verdict.WORSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedPair:
+    """A pair with the change of every figure asked for."""
+
+    pair: Pair
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """The answer. ``varied`` is what differs between the sides; ``allowed`` was let pass."""
+
+    axes: tuple[Axis, ...]
+    compared: tuple[ComparedPair, ...]
+    unpaired: Unpaired
+    varied: tuple[ContractDifference, ...]
+    allowed: tuple[ContractDifference, ...]
+    origins: tuple[Origin, ...]
+
+
+def compare_runs(
+    before: Sequence[MeasuredPoint],
+    after: Sequence[MeasuredPoint],
+    axes: tuple[Axis, ...],
+    allow: Collection[str] = (),
+) -> RunComparison:
+    """The comparison of two sets of runs.
+
+    Raises InvalidInput where a side mixes contracts, where the sides differ in more than one key
+    that is not allowed, and where they share no valid point.
+    """
+    found, unpaired = pairs(before, after)
+    if not found:
+        raise InvalidInput(
+            Problem(
+                message="the two share no valid point of one configuration and concurrency",
+                hint="compare runs of the same configurations, or of one configuration each",
+            )
+        )
+    problems = [
+        Problem(
+            message=f"{side} mixes runs that differ in {difference}",
+            hint=f"give fewer results, or --allow {difference.key}",
+        )
+        for side, is_before in (("A", True), ("B", False))
+        for difference in mixed_within(found, is_before=is_before)
+        if difference.key not in allow
+    ]
+    varied = varied_between(found)
+    counted = tuple(each for each in varied if each.key not in allow)
+    if len(counted) > 1:
+        problems += [
+            Problem(
+                message=f"A and B differ in {sides(each)}",
+                hint=f"{len(counted)} vary where one may: --allow {each.key} lets this one pass",
+            )
+            for each in counted
+        ]
+    if problems:
+        raise InvalidInput(problems)
+    return RunComparison(
+        axes=axes,
+        compared=tuple(_compared(pair, axes) for pair in found),
+        unpaired=unpaired,
+        varied=counted,
+        allowed=tuple(each for each in varied if each.key in allow),
+        origins=tuple(
+            sorted({run.origin for pair in found for run in (*pair.before, *pair.after)})
+        ),
+    )
+
+
+def _compared(pair: Pair, axes: tuple[Axis, ...]) -> ComparedPair:
+    changes = tuple(
+        Change(axis=axis, before=_over(pair.before, axis), after=_over(pair.after, axis))
+        for axis in axes
+    )
+    return ComparedPair(pair=pair, changes=changes)
+
+
+def _over(runs: tuple[MeasuredPoint, ...], axis: Axis) -> Repeated | None:
+    values = [value for run in runs if (value := axis.value(run)) is not None]
+    return repeated(values) if values else None

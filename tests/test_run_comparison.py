@@ -1,0 +1,196 @@
+"""Two sets of runs: what pairs, what is refused, and what a change is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+
+from generator.cli.main import main
+from generator.errors import InvalidInput
+from generator.pareto.axes import axis
+from generator.results.contract import common_contract, contract_differences
+from generator.results.point import Invalidity, MeasuredPoint, Origin
+from generator.results.point_file import write_points
+from generator.results.repeats import repeated
+from generator.run_comparison.comparison import RunComparison, Verdict, compare_runs
+from generator.validation import schema
+from tests.synthetic_points import CONTRACT, Deployment, synthetic_point
+
+Y = axis("total_tokens_per_s_per_gpu")
+TTFT = axis("ttft_ms")
+BEFORE = Deployment(configuration="1xTEP8 + 1xTEP8 MTP3", factors={"mtp": "3"})
+OTHER = Deployment(configuration="1xTEP8 + 1xTEP8", digest="f" * 16, factors={"mtp": "0"})
+
+
+def runs(deployment: Deployment, *shares: float, **changes: Any) -> list[MeasuredPoint]:
+    """One point run as often as there are shares, each as much slower."""
+    point = synthetic_point(deployment, 64, **changes)
+    return [
+        replace(point, duration_s=point.duration_s * share, run=f"{point.run}-{number}")
+        for number, share in enumerate(shares)
+    ]
+
+
+def compared(before: list[MeasuredPoint], after: list[MeasuredPoint], *allow: str) -> RunComparison:
+    return compare_runs(before, after, (Y, TTFT), allow)
+
+
+def with_contract(point: MeasuredPoint, **keys: str) -> MeasuredPoint:
+    return replace(
+        point, contract=dict(point.contract) | {k.replace("__", "."): keys[k] for k in keys}
+    )
+
+
+VERDICTS = {
+    "ranges apart, faster": ((1.0, 1.02), (0.90, 0.92), Verdict.BETTER),
+    "ranges apart, slower": ((1.0, 1.02), (1.10, 1.12), Verdict.WORSE),
+    "ranges overlap": ((1.0, 1.04), (1.02, 1.06), Verdict.WITHIN),
+    "one side repeated, far": ((1.0, 1.02), (0.8,), Verdict.BETTER),
+    "one side repeated, near": ((1.0,), (0.98, 1.02), Verdict.WITHIN),
+    "never repeated": ((1.0,), (0.5,), Verdict.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "verdict"), VERDICTS.values(), ids=VERDICTS)
+def test_verdict(before: tuple[float, ...], after: tuple[float, ...], verdict: Verdict) -> None:
+    answer = compared(runs(BEFORE, *before), runs(BEFORE, *after))
+    assert answer.compared[0].changes[0].verdict == verdict
+
+
+def test_less_is_better_for_latencies() -> None:
+    slow = replace(BEFORE, prefill_ms=300, digest="1" * 16, factors={"mtp": "3", "chunk": "1"})
+    answer = compared(runs(BEFORE, 1, 1), runs(slow, 1, 1))
+    assert answer.compared[0].changes[1].verdict is Verdict.WORSE
+    assert answer.compared[0].changes[1].ratio == pytest.approx(0.5)
+
+
+def test_repeating_is_no_difference() -> None:
+    assert compared(runs(BEFORE, 1), runs(BEFORE, 1.1)).varied == ()
+
+
+def test_one_configuration_against_another_is_one_factor() -> None:
+    """The configuration says its MTP, so that factor does not count beside it."""
+    answer = compared(runs(BEFORE, 1), runs(OTHER, 1))
+    assert [each.key for each in answer.varied] == ["configuration"]
+    assert answer.compared[0].pair.configuration is None
+
+
+Change = Callable[[MeasuredPoint], MeasuredPoint]
+ONE_FACTOR: dict[str, tuple[Change, str]] = {
+    "image": (lambda point: with_contract(point, container__image="new"), "container.image"),
+    "a factor": (
+        lambda point: replace(point, factors={"graphs": "full", **point.factors}),
+        "graphs",
+    ),
+    "an unstated loop": (
+        lambda point: replace(
+            point, contract={key: CONTRACT[key] for key in CONTRACT if key != "load.loop"}
+        ),
+        "load.loop",
+    ),
+    "measured or not": (lambda point: replace(point, origin=Origin.REHEARSAL), "origin"),
+    "a recipe without a word": (
+        lambda point: replace(point, subject=replace(point.subject, digest="e" * 16)),
+        "recipe",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "key"), ONE_FACTOR.values(), ids=ONE_FACTOR)
+def test_one_factor_may_vary(change: Change, key: str) -> None:
+    answer = compared(runs(BEFORE, 1), list(map(change, runs(BEFORE, 1))))
+    assert [each.key for each in answer.varied] == [key]
+
+
+def test_two_factors_are_refused_by_name_unless_one_is_allowed() -> None:
+    after = [with_contract(point, container__image="new") for point in runs(OTHER, 1)]
+    with pytest.raises(InvalidInput) as caught:
+        compared(runs(BEFORE, 1), after)
+    assert [each.message for each in caught.value.problems] == [
+        "A and B differ in configuration: 1xTEP8 + 1xTEP8 MTP3 in A, 1xTEP8 + 1xTEP8 in B",
+        "A and B differ in container.image: vllm/vllm-openai:nightly-a9a17e7 in A, new in B",
+    ]
+    assert "--allow container.image lets this one pass" in str(caught.value.problems[1])
+    answer = compared(runs(BEFORE, 1), after, "container.image")
+    assert [each.key for each in answer.varied] == ["configuration"]
+    assert [each.key for each in answer.allowed] == ["container.image"]
+
+
+def test_a_side_that_mixes_is_refused() -> None:
+    first, second = runs(BEFORE, 1, 1)
+    mixed = [first, with_contract(second, workload__isl="4096")]
+    with pytest.raises(InvalidInput, match=r"A mixes runs that differ in workload\.isl"):
+        compared(mixed, runs(BEFORE, 1))
+
+
+def test_invalid_and_unpaired_points_are_counted() -> None:
+    broken = replace(runs(BEFORE, 1)[0], invalid=(Invalidity(code="x", message="y"),))
+    alone = synthetic_point(BEFORE, 128)
+    answer = compared([*runs(BEFORE, 1), broken, alone], runs(BEFORE, 1))
+    assert answer.unpaired.only_before == (alone,)
+    assert (answer.unpaired.invalid_before, answer.unpaired.invalid_after) == (1, 0)
+
+
+def test_nothing_in_common() -> None:
+    with pytest.raises(InvalidInput, match="share no valid point"):
+        compared([synthetic_point(BEFORE, 1)], [synthetic_point(BEFORE, 2)])
+
+
+def test_contract_of_many() -> None:
+    points = runs(BEFORE, 1, 1)
+    assert contract_differences(points) == ()
+    assert common_contract(points) == {"origin": "synthetic", **CONTRACT}
+    other = with_contract(points[1], workload__isl="1")
+    assert [str(each) for each in contract_differences([points[0], other])] == [
+        "workload.isl: 1 or 8192"
+    ]
+    assert "workload.isl" not in common_contract([points[0], other])
+
+
+def test_variation_of_three_runs() -> None:
+    figure = repeated([9.0, 10.0, 12.5])
+    assert (figure.mean, figure.half_range, figure.count) == (10.5, 1.75, 3)
+    assert figure.std == pytest.approx(1.802776)
+    assert repeated([9.0]).half_range is None
+    with pytest.raises(ValueError, match="no values"):
+        repeated([])
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[str, str]:
+    write_points(tmp_path / "a.jsonl", [*runs(BEFORE, 1.0, 1.02), synthetic_point(BEFORE, 8)])
+    write_points(tmp_path / "b.jsonl", runs(OTHER, 0.9, 0.92))
+    return str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")
+
+
+def test_side_by_side(sides: tuple[str, str]) -> None:
+    shown = CliRunner().invoke(main, ["compare", *sides]).stdout
+    assert "Varied: configuration: 1xTEP8 + 1xTEP8 MTP3 in A, 1xTEP8 + 1xTEP8 in B." in shown
+    assert "|    64 | 2, 2 | total_tokens_per_s_per_gpu |" in shown
+    assert "| +11.0% | better" in shown
+    assert "ttft_p99_ms: 1 of 1 points lack it: no p99 TTFT that its samples support." in shown
+    assert "Only in A: 1xTEP8 + 1xTEP8 MTP3 at 8." in shown
+
+
+def test_json_is_what_the_schema_says(sides: tuple[str, str]) -> None:
+    document = json.loads(CliRunner().invoke(main, ["compare", *sides, "--json"]).stdout)
+    assert list(Draft202012Validator(schema("compare")).iter_errors(document)) == []
+    assert document["pairs"][0]["figures"][0]["verdict"] == "better"
+
+
+def test_refusal_ends_with_3(sides: tuple[str, str], tmp_path: Path) -> None:
+    after = [with_contract(point, container__image="new") for point in runs(OTHER, 1)]
+    write_points(tmp_path / "c.jsonl", after)
+    done = CliRunner().invoke(main, ["compare", sides[0], str(tmp_path / "c.jsonl")])
+    assert done.exit_code == 3
+    assert len(done.stderr.splitlines()) == 2
