@@ -37,11 +37,12 @@ def capacity_document(
     """
     return {
         "version": JSON_VERSION,
-        "engines": [_engine_document(item, question) for item in capacities],
+        "engines": [engine_document(item, question) for item in capacities],
     }
 
 
-def _engine_document(capacity: EngineCapacity, question: RequestQuestion) -> dict[str, Any]:
+def engine_document(capacity: EngineCapacity, question: RequestQuestion) -> dict[str, Any]:
+    """One engine of the answer; errors as capacity_document."""
     engine, resolved = capacity.engine, capacity.engine.resolved
     layout = engine.options.layout
     kv_cache = engine.kv_cache

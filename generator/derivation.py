@@ -73,19 +73,27 @@ def derive(spec: Spec, architecture: ModelArchitecture, defaults: EngineDefaults
     probes: list[Probe] = []
     for deployment in spec.deployments:
         try:
-            deployments.append(
-                _DeploymentDerivation(spec, deployment, architecture, defaults).derive()
-            )
+            deployments.append(derive_deployment(spec, deployment, architecture, defaults))
         except InvalidInput as error:
             problems += _placed(spec, deployment.path, error)
     for probe in spec.probes:
         try:
-            probes.append(_derive_probe(spec, probe, architecture, defaults))
+            probes.append(derive_probe(spec, probe, architecture, defaults))
         except InvalidInput as error:
-            problems += _placed(spec, probe.path, error, role="decode")
+            problems += _placed(spec, probe.path, error, role=probe.role)
     if problems:
         raise InvalidInput(sorted(dict.fromkeys(problems), key=lambda problem: problem.line))
     return Derivation(deployments=tuple(deployments), probes=tuple(probes))
+
+
+def derive_deployment(
+    spec: Spec,
+    deployment: DeploymentSpec,
+    architecture: ModelArchitecture,
+    defaults: EngineDefaults,
+) -> Deployment:
+    """The recipe and the engines of one deployment; raises InvalidInput with its problems."""
+    return _DeploymentDerivation(spec, deployment, architecture, defaults).derive()
 
 
 def _placed(
@@ -247,10 +255,13 @@ class _DeploymentDerivation:
         return forced
 
 
-def _derive_probe(
+def derive_probe(
     spec: Spec, probe: ProbeSpec, architecture: ModelArchitecture, defaults: EngineDefaults
 ) -> Probe:
-    """An aggregated engine sized as a decode worker of its load, and the recipe that starts it."""
+    """An aggregated engine sized as a worker of its role, and the recipe that starts it.
+
+    Raises InvalidInput with what keeps the engine from starting or from being placed.
+    """
     if probe.speculative_tokens and not architecture.draft_layers:
         raise InvalidInput(
             Problem(
@@ -265,12 +276,12 @@ def _derive_probe(
         pool=probe.pool,
         num_speculative_tokens=probe.speculative_tokens,
         concurrency=probe.concurrency,
-        own_concurrency=probe.concurrency,
-        group="",
+        own_concurrency=max(probe.concurrencies),
+        group=probe.file,
         sizing=spec.sizing,
-        rules=spec.sizing.decode,
+        rules=getattr(spec.sizing, probe.role),
     )
-    written = role_flags(spec.engine, "decode", load, spec.workload)
+    written = role_flags(spec.engine, probe.role, load, spec.workload)
     # Nothing travels between the roles of an engine that has both.
     alone = {flag: value for flag, value in written.flags.items() if flag != TRANSFER_FLAG}
     options = options_from_flags(alone)
@@ -281,9 +292,9 @@ def _derive_probe(
         pool=probe.pool,
         nodes=nodes,
         flags=replace(written, flags=alone),
-        environment=spec.engine.environment["decode"],
+        environment=spec.engine.environment[probe.role],
     )
-    benchmark = load_benchmark(probe.benchmark, probe.workload, (probe.concurrency,))
+    benchmark = load_benchmark(probe.benchmark, probe.workload, probe.concurrencies)
     return Probe(
         spec=probe,
         recipe=write_recipe(spec, probe.name, {"agg": role}, benchmark, probe.time_limit),

@@ -26,6 +26,7 @@ from generator.hf_config import load_architecture
 from generator.parallel import WorkerPool, parse_layout
 from generator.spec import FieldPath, Spec
 from generator.spec_reader import load_spec
+from generator.study_ladders import Studies, plan_studies
 from generator.workload import Workload, random_range_ratio
 
 T = TypeVar("T")
@@ -35,11 +36,12 @@ _ENGINE = "vllm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A spec with everything that follows from it: recipes, engines and their capacities."""
+    """A spec with everything that follows from it: recipes, engines, capacities and studies."""
 
     spec: Spec
     derivation: Derivation
     capacities: Mapping[str, EngineCapacity]
+    studies: Studies
 
 
 def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Estimate:
@@ -52,6 +54,8 @@ def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Est
     architecture, accelerator, defaults = _named_by(spec)
     derivation = derive(spec, architecture, defaults)
     workload = replace(spec.workload, random_range_ratio=_random_range_ratio(spec))
+    measured = (*profiles, *_profiles_of(spec))
+    studies = plan_studies(spec, architecture, accelerator, defaults, measured)
     try:
         capacities = capacity_of_engines(
             derivation.engines,
@@ -59,11 +63,11 @@ def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Est
             accelerator,
             defaults,
             workload,
-            (*profiles, *_profiles_of(spec)),
+            measured,
         )
     except NothingFits as error:
         raise NothingFits(_placed(spec, derivation, error)) from None
-    return Estimate(spec=spec, derivation=derivation, capacities=capacities)
+    return Estimate(spec=spec, derivation=derivation, capacities=capacities, studies=studies)
 
 
 def _named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:

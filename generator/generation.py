@@ -19,6 +19,7 @@ from generator.inverse_capacity import StartupFault, startup_fault
 from generator.recipe import Dialect
 from generator.rendering import render_recipe
 from generator.spec import DeploymentSpec, FieldPath, ProbeSpec, Spec
+from generator.study_ladders import RefusedStudy
 from generator.wording import dotted_path
 
 _SEQUENCES = "max-num-seqs"
@@ -29,12 +30,14 @@ _ROLES = {"agg": "probe", "prefill": "prefill", "decode": "decode"}
 class Generation:
     """What a spec gives in one dialect: its files beside those on disk.
 
-    ``notices`` are warnings, each with the recipes it holds for.
+    ``notices`` are warnings, each with the recipes it holds for; ``refused`` are the layouts of
+    phase studies that cannot be measured.
     """
 
     files: tuple[FileDrift, ...]
     stale: tuple[Path, ...]
     notices: Mapping[str, tuple[str, ...]]
+    refused: tuple[RefusedStudy, ...]
 
     @property
     def changed(self) -> tuple[FileDrift, ...]:
@@ -62,7 +65,8 @@ def plan_generation(
     rendered: dict[Path, str] = {}
     problems: list[Problem] = []
     derivation = estimate.derivation
-    derived: list[Deployment | Probe] = [*derivation.deployments, *derivation.probes]
+    studies = [study.probe for study in estimate.studies.planned]
+    derived: list[Deployment | Probe] = [*derivation.deployments, *derivation.probes, *studies]
     for item in derived:
         path = folder / item.spec.folder / f"{item.spec.file}.yaml"
         try:
@@ -76,6 +80,7 @@ def plan_generation(
         files=find_drift(rendered),
         stale=stale_files(folder, rendered, _mark(spec), f"srt-slurm layout {dialect}"),
         notices=_notices(estimate),
+        refused=estimate.studies.refused,
     )
 
 
@@ -141,7 +146,7 @@ def _require_start_up(estimate: Estimate) -> None:
 def _place_of_sequences(spec: Spec, item: Deployment | Probe, engine: Engine) -> FieldPath:
     """The flag or rule of an engine's max-num-seqs, else where the spec describes the engine."""
     if isinstance(item, Probe):
-        return spec.place_of_flag(_SEQUENCES, "decode", ()) or item.spec.path
+        return spec.place_of_flag(_SEQUENCES, item.spec.role, ()) or item.spec.path
     group = item.spec.path[:2]
     return spec.place_of_flag(_SEQUENCES, engine.role, group) or item.spec.place_of(engine.role)
 
@@ -157,6 +162,11 @@ def _notices(estimate: Estimate) -> dict[str, tuple[str, ...]]:
         *(
             (f"{_ROLES[engine.role]}: {fault.message}", item.spec.file)
             for item, engine, fault in _startup_faults(estimate)
+        ),
+        *(
+            (f"study: {fault.message}", study.probe.spec.file)
+            for study in estimate.studies.planned
+            if (fault := startup_fault(study.capacity)) is not None
         ),
     ]
     files: dict[str, tuple[str, ...]] = {}

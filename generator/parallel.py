@@ -49,6 +49,13 @@ class ParallelLayout:
         factors = [("TP", self.tensor), ("PP", self.pipeline), ("DP", self.data)]
         return " x ".join(f"{name}{size}" for name, size in factors if size > 1) or "TP1"
 
+    @property
+    def slug(self) -> str:
+        """The layout in a file name, as the community spells it: ``tp2dep4``, ``tep8``."""
+        if self.expert_parallel and self.data > 1 and "+" in str(self):
+            return str(self).removesuffix("+EP").replace("DP", "DEP", 1).lower()
+        return str(self).replace("+", "").lower()
+
     def __str__(self) -> str:
         only_tensor = self.data == self.pipeline == self.decode_context == 1
         only_data = self.tensor == self.pipeline == self.decode_context == 1

@@ -71,22 +71,42 @@ class DeploymentSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSpec:
-    """An aggregated engine sized like a decode worker at one concurrency, and its recipe.
+    """An aggregated engine sized like a worker of one role, and its recipe.
 
-    ``workload`` is what the recipe runs; the engine is sized for the spec's.
+    ``workload`` and ``concurrencies`` are what the recipe runs; the engine is sized for the spec's
+    lengths and for ``concurrency``.
     """
 
     file: str
     folder: str
     name: str
+    role: str
     pool: WorkerPool
     speculative_tokens: int
     concurrency: int
+    concurrencies: tuple[int, ...]
     workload: Workload
     time_limit: str | None
     benchmark: Mapping[str, Any]
     benchmark_path: tuple[str, ...]
     path: FieldPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySpec:
+    """One layout measured alone in one phase, over a ladder of concurrencies.
+
+    ``engine`` has its first rung only: how far the ladder goes is a matter of capacity.
+    ``concurrencies`` are the rungs asked for, None for powers of two up to ``highest``, which is
+    None where the ladder goes on to the limit. ``sized_for`` fixes the concurrency that the engine
+    is sized for.
+    """
+
+    phase: str
+    engine: ProbeSpec
+    concurrencies: tuple[int, ...] | None
+    highest: int | None
+    sized_for: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +133,7 @@ class Spec:
     deployments: tuple[DeploymentSpec, ...]
     probes: tuple[ProbeSpec, ...]
     accuracy_threshold: float | None = None
+    studies: tuple[StudySpec, ...]
 
     def place_of_flag(self, flag: str, role: str, group: FieldPath) -> FieldPath | None:
         """Where a flag of a role is written, None where it is nowhere; ``group`` may be empty."""

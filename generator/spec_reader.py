@@ -18,9 +18,11 @@ from generator.spec import (
     ProbeSpec,
     Spec,
     SpeculativeTokens,
+    StudySpec,
 )
 from generator.spec_flags import ARGUMENT_SECTIONS, flag_problems
 from generator.spec_sections import digest_of, engine_of, non_finite, pool_of, sizing_of
+from generator.spec_studies import study_specs
 from generator.validation import problems as schema_problems
 from generator.wording import shown
 from generator.workload import Workload, parse_concurrencies
@@ -61,6 +63,8 @@ class _SpecReader:
         self._check_unique(deployments)
         accuracy = self._accuracy(deployments)
         probes = self._probes()
+        studies = self._studies()
+        self._require_recipes()
         if self._problems:
             raise InvalidInput(sorted(self._problems, key=lambda problem: problem.line))
         data = self._data
@@ -83,6 +87,7 @@ class _SpecReader:
             deployments=deployments + accuracy,
             probes=probes,
             accuracy_threshold=data.get("accuracy", {}).get("threshold"),
+            studies=studies,
         )
 
     def _is_sound(self, *path: str | int) -> bool:
@@ -202,6 +207,28 @@ class _SpecReader:
             path=path,
         )
 
+    def _require_recipes(self) -> None:
+        if self._data and not self._data.keys() & {"groups", "studies"}:
+            self._problems.append(
+                self._document.problem(
+                    (), "'groups' is required", "or studies, where no layout is chosen yet"
+                )
+            )
+
+    def _studies(self) -> tuple[StudySpec, ...]:
+        if not self._is_sound("workload") or not self._is_sound("studies"):
+            return ()
+        studies: dict[tuple[str, str], StudySpec] = {}
+        for study in study_specs(self._data, self._read_at):
+            first = studies.setdefault((study.engine.folder, study.engine.file), study)
+            if first is not study:
+                line = self._document.line(first.engine.path)
+                message = f"{study.phase} study '{study.engine.file}' is already on line {line}"
+                self._problems.append(
+                    self._document.problem(study.engine.path, message, "name each layout once")
+                )
+        return tuple(studies.values())
+
     def _check_unique(self, deployments: tuple[DeploymentSpec, ...]) -> None:
         first: dict[str, DeploymentSpec] = {}
         for deployment in deployments:
@@ -303,7 +330,9 @@ class _SpecReader:
             ),
             pool=WorkerPool(workers=1, layout=layout),
             speculative_tokens=row.get("mtp", 0),
+            role="decode",
             concurrency=row["concurrency"],
+            concurrencies=(row["concurrency"],),
             workload=Workload(**section.get("workload", self._data.get("workload", {}))),
             time_limit=section.get("time_limit"),
             benchmark=section.get("benchmark", self._data.get("benchmark", {})),

@@ -126,13 +126,14 @@ def test_qwen38_recipe_given_in_full(file: str, qwen38: dict[str, Any], shared: 
     assert by_value(qwen38[f"{file}.yaml"]) == by_value(published)
 
 
-def test_qwen38_spec_gives_these_recipes_their_accuracy_runs_and_probes(
+def test_qwen38_spec_gives_these_recipes_accuracy_runs_probes_and_studies(
     qwen38: dict[str, Any],
 ) -> None:
     files = [row["file"] for row in QWEN38["recipes"]]
     accuracy = {f"accuracy/{file}-acc.yaml" for file in files}
     probes = {name for name in qwen38 if name.startswith("probe/")}
-    assert set(qwen38) - probes == {f"{file}.yaml" for file in files} | accuracy
+    studies = {name for name in qwen38 if name.startswith(("study-prefill/", "study-decode/"))}
+    assert set(qwen38) - probes - studies == {f"{file}.yaml" for file in files} | accuracy
     assert len(probes) == len(QWEN38["runs"])
 
 

@@ -82,5 +82,5 @@ def test_make_recipes_changes_nothing_committed(repository: Path) -> None:
         ["make", "recipes"], cwd=repository, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("24 recipes: 0 new, 0 changed, 24 unchanged.") == 2
+    assert result.stdout.count("42 recipes: 0 new, 0 changed, 42 unchanged.") == 2
     assert "317.43" in result.stdout

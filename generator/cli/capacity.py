@@ -40,6 +40,8 @@ from generator.inverse_view import (
     memory_for_requests_notes,
     memory_for_requests_table,
 )
+from generator.study_ladders import Studies
+from generator.study_view import study_notes, study_table, with_studies
 from generator.units import parse_bytes
 from generator.workload import Workload
 
@@ -115,20 +117,24 @@ def capacity(
     if spec is not None:
         if model or gpu or layout or given:
             raise click.UsageError("SPEC says everything itself: leave the other options out")
-        capacities = list(estimate_spec(spec, profiles).capacities.values())
+        estimate = estimate_spec(spec, profiles)
+        capacities, studies = list(estimate.capacities.values()), estimate.studies
     elif model is None or gpu is None or layout is None:
         raise click.UsageError("give SPEC, or --model, --gpu and --layout")
     else:
         capacities = [_engine_of_flags(model, gpu, layout, given, profiles)]
+        studies = Studies()
     if as_json:
-        document = capacity_document(capacities, question)
+        document = with_studies(capacity_document(capacities, question), studies, question)
         if compare:
             document = with_comparisons(document, list(map(compare_variants, capacities)))
         echo(json.dumps(document, indent=2))
-    elif compare:
+    elif compare and capacities:
         show_comparisons(distinct_engines(capacities))
     else:
-        show_capacity(distinct_engines(capacities), question)
+        if capacities:
+            show_capacity(distinct_engines(capacities), question)
+        show_studies(studies)
 
 
 def _engine_of_flags(
@@ -185,6 +191,16 @@ def show_capacity(capacities: Sequence[EngineCapacity], question: RequestQuestio
         if not index:
             echo()
         paragraph(text)
+
+
+def show_studies(studies: Studies) -> None:
+    """The ladders of the phase studies, where the spec has any."""
+    if not studies.planned and not studies.refused:
+        return
+    echo()
+    for text in study_notes(studies):
+        paragraph(text)
+    echo(f"\n{table(*study_table(studies))}")
 
 
 def show_comparisons(capacities: Sequence[EngineCapacity]) -> None:

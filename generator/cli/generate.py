@@ -11,6 +11,7 @@ import click
 from generator.cli.measured import profile_option
 from generator.cli.output import echo, talk
 from generator.cli.progress import progress
+from generator.cli.output import echo, paragraph, progress, talk
 from generator.drift import FileDrift
 from generator.errors import AnswerIsNo, Problem
 from generator.facts import MeasuredProfile
@@ -91,6 +92,11 @@ def _show(generation: Generation) -> None:
         echo(f"~ {header_only} more with only the header's digest or version changed")
     for path in generation.stale:
         echo(f"! {_short(path)} is of this spec but no longer in it; delete it by hand")
+    for study in generation.refused:
+        tokens = study.spec.engine.speculative_tokens
+        mtp = f" MTP{tokens}" if tokens else ""
+        layout = f"{study.spec.engine.pool.layout}{mtp}"
+        paragraph(f"no {study.spec.phase} study of {layout}: {study.reason}")
     echo(f"{_counts(generation)}.")
 
 
