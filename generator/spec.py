@@ -132,8 +132,8 @@ class Spec:
     sizing: SizingRules
     deployments: tuple[DeploymentSpec, ...]
     probes: tuple[ProbeSpec, ...]
+    studies: tuple[StudySpec, ...] = ()
     accuracy_threshold: float | None = None
-    studies: tuple[StudySpec, ...]
 
     def place_of_flag(self, flag: str, role: str, group: FieldPath) -> FieldPath | None:
         """Where a flag of a role is written, None where it is nowhere; ``group`` may be empty."""

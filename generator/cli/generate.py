@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from generator.cli.measured import profile_option
-from generator.cli.output import echo, talk
+from generator.cli.output import echo, paragraph, talk
 from generator.cli.progress import progress
-from generator.cli.output import echo, paragraph, progress, talk
 from generator.drift import FileDrift
 from generator.errors import AnswerIsNo, Problem
 from generator.facts import MeasuredProfile
