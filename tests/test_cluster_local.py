@@ -135,3 +135,35 @@ def test_debug_finds_nothing_alive_and_scripts_are_shown(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_every_cluster_keeps_the_protocol(tmp_path: Path, name: str) -> None:
     assert connect(name, tmp_path).name == name
+
+
+SUBMITS = """
+import sys
+from pathlib import Path
+from generator.cluster.local import LocalCluster
+from tests.cluster_jobs import an_array, python, written_job
+
+sweep = Path(sys.argv[1])
+job = written_job(sweep, "a", python("import time; time.sleep(60)"))
+LocalCluster(sweep / "arrays").submit(an_array(sweep, [job]))
+print("sent")
+"""
+
+
+def test_nobody_waits_for_the_output_of_a_runner(tmp_path: Path) -> None:
+    """The pipe is at its end once the client is, though the array runs on."""
+    client = subprocess.run(
+        [sys.executable, "-c", SUBMITS, str(tmp_path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+        cwd=Path(__file__).parent.parent,
+    )
+    assert (client.stdout, client.stderr) == ("sent\n", "")
+    cluster = LocalCluster(tmp_path / "arrays")
+    assert cluster.states(["local-t1"]).states["local-t1_0"].phase.is_live
+    cluster.cancel(["local-t1"])
+    assert eventually(lambda: all_over(cluster, "local-t1"), 20)
+    assert (tmp_path / "arrays" / "t1" / "runner.log").exists()

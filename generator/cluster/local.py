@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 from submitit.local.local import LocalExecutor
 
 from generator.cluster.job import run_job
+from generator.cluster.processes import detached
 from generator.cluster.protocol import (
     ArrayRequest,
     ClusterFeatures,
@@ -28,6 +27,7 @@ from generator.cluster.questions import cleaned_environment
 from generator.cluster.queue_files import (
     QUEUE_FILE,
     RELEASED_FILE,
+    RUNNER_LOG,
     Queue,
     QueueEvent,
     ask_to_cancel,
@@ -74,7 +74,7 @@ class LocalCluster:
         folder = self._write_queue(request)
         executor = LocalExecutor(folder)
         executor.update_parameters(timeout_min=_PATIENCE_MINUTES, stderr_to_stdout=True)
-        with cleaned_environment(), _deaf_to_the_terminal():
+        with cleaned_environment(), detached(folder / RUNNER_LOG):
             self._started.append(executor.submit(run_queue, str(folder)))
         deadline = time.monotonic() + _STARTING_SECONDS
         while not (is_run(folder) or read_events(folder)) and time.monotonic() < deadline:
@@ -199,15 +199,3 @@ def _phase(event: QueueEvent | None, *, alive: bool, held: bool) -> Phase | None
     if event.time_limit:
         return Phase.TIME_LIMIT
     return Phase.FAILED if event.exit_code else Phase.COMPLETED
-
-
-@contextmanager
-def _deaf_to_the_terminal() -> Iterator[None]:
-    """Start processes that outlive Ctrl-C and the terminal: they inherit what is ignored."""
-    numbers = (signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

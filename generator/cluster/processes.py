@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 
@@ -28,3 +32,40 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+@contextmanager
+def detached(output: Path) -> Iterator[None]:
+    """Start processes that outlive Ctrl-C, the terminal and whoever reads this one's output.
+
+    They inherit what is ignored, an empty input, and ``output``, to which they append. For a start
+    that takes no streams of its own; meanwhile nothing else may be printed.
+    """
+    with ExitStack() as undo:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            undo.callback(signal.signal, number, signal.signal(number, signal.SIG_IGN))
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        undo.callback(os.close, nothing)
+        log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        undo.callback(os.close, log)
+        for descriptor, target in ((0, nothing), (1, log), (2, log)):
+            _redirect(undo, descriptor, target)
+        yield
+
+
+def _redirect(undo: ExitStack, descriptor: int, target: int) -> None:
+    """Let a standard stream be another file for a while, be it open or closed before."""
+    try:
+        before = os.dup(descriptor)
+    except OSError:
+        undo.callback(os.close, descriptor)
+    else:
+        undo.callback(os.close, before)
+        undo.callback(os.dup2, before, descriptor)
+    if target != descriptor:
+        os.dup2(target, descriptor)
+    else:
+        os.set_inheritable(descriptor, True)  # it was closed, and the new file took its place

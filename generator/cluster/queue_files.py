@@ -1,7 +1,7 @@
 """The files of an array that runs on this machine: its queue, what happened, what was asked.
 
 ``queue.json`` lists the jobs, ``events.jsonl`` their starts and ends as the runner sees them,
-``runner.json`` says which process that is. A client asks by making files: ``released``, and
+``runner.json`` says which process that is, and ``runner.log`` is what it printed. A client asks by making files: ``released``, and
 ``cancel/<index>``.
 """
 
@@ -19,6 +19,7 @@ from generator.files import read_text, write_text_atomically
 QUEUE_FILE = "queue.json"
 EVENTS_FILE = "events.jsonl"
 RUNNER_FILE = "runner.json"
+RUNNER_LOG = "runner.log"
 RELEASED_FILE = "released"
 CANCEL_FOLDER = "cancel"
 
