@@ -168,6 +168,8 @@ def read_result(folder: Path) -> PointResult | None:
     path = folder / RESULT_FILE
     if not path.exists():
         return None
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise _broken(path, "is not a regular file")
     document = _read(path, "result")
     fields = {name: document[name] for name in PointResult.__dataclass_fields__}
     return PointResult(**{**fields, "nodes": tuple(document["nodes"])})
