@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +77,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
 @pytest.mark.usefixtures("folder")
 def test_plan_of_a_sweep() -> None:
     before = files()
-    lines = answer("submit", "recipes", "--cluster", "debug", "--command", WORK, "--dry-run")
+    lines = answer("submit", "recipes", "--cluster", "local", "--command", WORK, "--dry-run")
     assert lines[2:7] == [
         "|     1 |    1 |      2 |     4 | 1:00:00    |       4 |        16 | at once |",
         "|     2 |    2 |      2 |     4 | 1:00:00    |       4 |        32 | held    |",
@@ -87,6 +89,32 @@ def test_plan_of_a_sweep() -> None:
         "  4 points: never submitted",
     ]
     assert files() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_debug_plans_hold_nothing() -> None:
+    lines = answer("submit", "recipes", "--cluster", "debug", "--command", WORK, "--dry-run")
+    assert lines[2:5] == [
+        "|     1 |    3 |      4 |     4 | 1:00:00    |       4 |        48 | at once |",
+        "3 jobs in 1 array, 4 points, at most 48 GPU-hours, 12 nodes at once.",
+        "  4 points: never submitted",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_no_file_in_the_place_of_a_result(make: Callable[[Path], None]) -> None:
+    """In a process of its own: opening a pipe would wait for a writer."""
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true")
+    (result,) = Path("sweeps").rglob("result.json")
+    result.unlink()
+    make(result)
+    start = "from generator.cli import main; main()"
+    command = [sys.executable, "-c", start, "status", "--json"]
+    status = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    (point,) = json.loads(status.stdout)["points"]
+    assert point["state"] == "unknown"
+    assert "result.json: is not a regular file" in point["why"]
 
 
 @pytest.mark.usefixtures("folder")

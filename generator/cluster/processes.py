@@ -68,4 +68,4 @@ def _redirect(undo: ExitStack, descriptor: int, target: int) -> None:
     if target != descriptor:
         os.dup2(target, descriptor)
     else:
-        os.set_inheritable(descriptor, True)  # it was closed, and the new file took its place
+        os.set_inheritable(descriptor, 1)  # it was closed, and the new file took its place

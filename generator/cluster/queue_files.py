@@ -1,8 +1,8 @@
 """The files of an array that runs on this machine: its queue, what happened, what was asked.
 
 ``queue.json`` lists the jobs, ``events.jsonl`` their starts and ends as the runner sees them,
-``runner.json`` says which process that is, and ``runner.log`` is what it printed. A client asks by making files: ``released``, and
-``cancel/<index>``.
+``runner.json`` says which process that is, and ``runner.log`` is what it printed. A client asks by
+making files: ``released``, and ``cancel/<index>``.
 """
 
 from __future__ import annotations
