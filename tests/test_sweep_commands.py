@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from generator.cluster.processes import start_time
 from tests.small_specs import run
 from tests.swept_recipes import V2, edited
 
@@ -115,6 +117,35 @@ def test_what_is_no_file_in_the_place_of_a_result(make: Callable[[Path], None]) 
     (point,) = json.loads(status.stdout)["points"]
     assert point["state"] == "unknown"
     assert "result.json: is not a regular file" in point["why"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_debug_ends_the_launcher(folder: Path, number: signal.Signals) -> None:
+    """The launcher and what it started are gone, the rest is not begun, and that is the reason."""
+    code = "import os; print(os.getpid(), os.getppid(), file=open(f'{folder}/starts', 'a'))"
+    script = folder / "napper.py"
+    script.write_text(f"folder = {str(folder)!r}; {code}; import time; time.sleep(600)")
+    # The shell, and a child that it waits for.
+    command = f'sh -c "{sys.executable} {script}; true"'
+    words = ["submit", "recipes", *FAST, "--command", command, "--sweep", "s"]
+    client = subprocess.Popen(
+        [sys.executable, "-c", "from generator.cli import main; main()", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    starts = folder / "starts"
+    assert eventually(lambda: starts.exists() and starts.read_text().endswith("\n"), 40)
+    client.send_signal(number)
+    _, said = client.communicate(timeout=50)
+    assert (client.returncode, f"interrupted by {number.name}" in said) == (5, True)
+    assert [start_time(int(pid)) for pid in starts.read_text().split()] == [None, None]
+    points = document("s", code=10)["points"]
+    assert {each["state"] for each in points} == {"cancelled"}
+    assert {each["why"] for each in points} == {f"interrupted: its client got {number.name}"}
+    answer("submit", "s", "--command", "true", "--yes")
+    answer("resume", "--sweep", "s", "--yes")
+    assert document("s")["complete"]
 
 
 @pytest.mark.usefixtures("folder")

@@ -18,6 +18,8 @@ from generator.validation import problems
 
 JOB_FILE = "job.json"
 RESULT_FILE = "result.json"
+PROCESS_FILE = "process.json"
+LAUNCHER_FILE = "launcher.json"
 CLAIM_FILE = "token"
 ATTEMPTS = "attempts"
 DONE = "done"
