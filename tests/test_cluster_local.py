@@ -196,6 +196,61 @@ def test_a_job_ends_with_its_runner(tmp_path: Path) -> None:
     assert eventually(lambda: phases(cluster, array) == [None], 20)
 
 
+DEBUGS = """
+import sys
+from pathlib import Path
+from generator.cluster.debug import DebugCluster
+from tests.cluster_jobs import an_array, python, written_job
+
+sweep, code = Path(sys.argv[1]), sys.argv[2]
+jobs = [written_job(sweep, each, python(code, str(sweep / "starts"))) for each in "ab"]
+DebugCluster(sweep / "arrays").submit(an_array(sweep, jobs))
+"""
+
+
+def debugging(sweep: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """A client on debug, and the stubborn processes of its first job."""
+    client = subprocess.Popen(
+        [sys.executable, "-c", DEBUGS, str(sweep), STUBBORN],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    starts = sweep / "starts"
+    assert eventually(lambda: starts.exists() and len(starts.read_text().split()) == 2, 30)
+    return client, [int(pid) for pid in starts.read_text().split()]
+
+
+def test_a_second_interrupt_has_no_patience(tmp_path: Path) -> None:
+    client, stubborn = debugging(tmp_path)
+    with client:
+        while client.poll() is None:
+            client.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        assert client.stderr
+        assert "interrupted by SIGINT" in client.stderr.read()
+    assert [start_time(pid) for pid in stubborn] == [None, None]
+    cluster = DebugCluster(tmp_path / "arrays")
+    states = cluster.states(["local-t1"]).states
+    assert [each.phase for each in states.values()] == [Phase.CANCELLED] * 2
+    assert len((tmp_path / "starts").read_text().split()) == 2
+
+
+def test_debug_finds_what_a_killed_client_left(tmp_path: Path) -> None:
+    client, (own, child) = debugging(tmp_path)
+    with client:
+        client.kill()
+    assert eventually(lambda: start_time(own) is None, 20)
+    assert start_time(child) is not None
+    cluster = DebugCluster(tmp_path / "arrays")
+    assert cluster.find("sweep.t1") == "local-t1"
+    states = cluster.states(["local-t1"]).states
+    assert [each.phase for each in states.values()] == [Phase.RUNNING]
+    cluster.cancel(["local-t1"])
+    assert eventually(lambda: start_time(child) is None, 20)
+    assert cluster.find("sweep.t1") is None
+
+
 SUBMITS = """
 import os
 import sys

@@ -71,7 +71,7 @@ class Warnings:
         if number == signal.SIGUSR2:
             self.warned = True
         else:
-            self.hurried = self.terminated and number == signal.SIGINT
+            self.hurried |= self.terminated and number == signal.SIGINT
             self.terminated = True
         self.last = signal.Signals(number)
 

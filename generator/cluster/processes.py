@@ -75,7 +75,10 @@ def session_members(session: int) -> Iterator[int]:
 
 
 def end_session(session: int, number: signal.Signals) -> None:
-    """Send a signal to every process of a session."""
+    """Send a signal to every process of a session; where there is no /proc, to its first group."""
+    if not Path("/proc/self").exists():
+        with suppress(ProcessLookupError):
+            os.killpg(session, number)
     for pid in session_members(session):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
