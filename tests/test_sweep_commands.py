@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from generator.cluster.processes import start_time
 from tests.small_specs import run
 from tests.swept_recipes import V2, edited
 
@@ -75,7 +79,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
 @pytest.mark.usefixtures("folder")
 def test_plan_of_a_sweep() -> None:
     before = files()
-    lines = answer("submit", "recipes", "--cluster", "debug", "--command", WORK, "--dry-run")
+    lines = answer("submit", "recipes", "--cluster", "local", "--command", WORK, "--dry-run")
     assert lines[2:7] == [
         "|     1 |    1 |      2 |     4 | 1:00:00    |       4 |        16 | at once |",
         "|     2 |    2 |      2 |     4 | 1:00:00    |       4 |        32 | held    |",
@@ -87,6 +91,61 @@ def test_plan_of_a_sweep() -> None:
         "  4 points: never submitted",
     ]
     assert files() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_debug_plans_hold_nothing() -> None:
+    lines = answer("submit", "recipes", "--cluster", "debug", "--command", WORK, "--dry-run")
+    assert lines[2:5] == [
+        "|     1 |    3 |      4 |     4 | 1:00:00    |       4 |        48 | at once |",
+        "3 jobs in 1 array, 4 points, at most 48 GPU-hours, 12 nodes at once.",
+        "  4 points: never submitted",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_no_file_in_the_place_of_a_result(make: Callable[[Path], None]) -> None:
+    """In a process of its own: opening a pipe would wait for a writer."""
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true")
+    (result,) = Path("sweeps").rglob("result.json")
+    result.unlink()
+    make(result)
+    start = "from generator.cli import main; main()"
+    command = [sys.executable, "-c", start, "status", "--json"]
+    status = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    (point,) = json.loads(status.stdout)["points"]
+    assert point["state"] == "unknown"
+    assert "result.json: is not a regular file" in point["why"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_debug_ends_the_launcher(folder: Path, number: signal.Signals) -> None:
+    """The launcher and what it started are gone, the rest is not begun, and that is the reason."""
+    code = "import os; print(os.getpid(), os.getppid(), file=open(f'{folder}/starts', 'a'))"
+    script = folder / "napper.py"
+    script.write_text(f"folder = {str(folder)!r}; {code}; import time; time.sleep(600)")
+    # The shell, and a child that it waits for.
+    command = f'sh -c "{sys.executable} {script}; true"'
+    words = ["submit", "recipes", *FAST, "--command", command, "--sweep", "s"]
+    client = subprocess.Popen(
+        [sys.executable, "-c", "from generator.cli import main; main()", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    starts = folder / "starts"
+    assert eventually(lambda: starts.exists() and starts.read_text().endswith("\n"), 40)
+    client.send_signal(number)
+    _, said = client.communicate(timeout=50)
+    assert (client.returncode, f"interrupted by {number.name}" in said) == (5, True)
+    assert [start_time(int(pid)) for pid in starts.read_text().split()] == [None, None]
+    points = document("s", code=10)["points"]
+    assert {each["state"] for each in points} == {"cancelled"}
+    assert {each["why"] for each in points} == {f"interrupted: its client got {number.name}"}
+    answer("submit", "s", "--command", "true", "--yes")
+    answer("resume", "--sweep", "s", "--yes")
+    assert document("s")["complete"]
 
 
 @pytest.mark.usefixtures("folder")

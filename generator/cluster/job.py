@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from generator.cluster.command import command_launch, runs_per_point
 from generator.cluster.job_file import (
     DONE,
     FAILED,
+    LAUNCHER_FILE,
     CommandLauncher,
     JobFile,
     JobPoint,
@@ -50,8 +52,11 @@ _SIGNAL_SECONDS = 2
 _REQUEUE_SECONDS = 120  # Slurm ends a requeued job within its KillWait, 30 seconds by default
 
 
-def run_job(folder: str) -> None:
-    """Run the job of a folder; the process exits with the launcher's code if a point failed."""
+def run_job(folder: str, warnings: Warnings | None = None) -> None:
+    """Run the job of a folder; the process exits with the launcher's code if a point failed.
+
+    ``warnings`` are those that the caller hears already.
+    """
     try:
         job = read_job_file(Path(folder))
         todo = [point for point in job.points if _is_missing(job, point)]
@@ -59,8 +64,8 @@ def run_job(folder: str) -> None:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
     if todo:
-        with Warnings().heard() as warnings:
-            code = _Run(job, Path(folder), warnings).run(todo)
+        with nullcontext(warnings) if warnings else Warnings().heard() as told:
+            code = _Run(job, Path(folder), told).run(todo)
         if code:
             sys.exit(code)
 
@@ -88,6 +93,7 @@ class _Run:
         self._job = job
         self._warnings = warnings
         self._here = current_allocation()
+        self._note = None if self._here.in_slurm else folder / LAUNCHER_FILE
         self._output = folder / "runs" / f"{self._here.job_id}.{self._here.restarts}"
         self._number = _note_start(folder, job, self._here)
 
@@ -115,7 +121,7 @@ class _Run:
         except InvalidInput as error:
             return self._settle(points, _Outcome(exit_code=3, reason=str(error)), began=began)
         killed_before = kills_for_memory()
-        end = run_launch(launch, self._warnings)
+        end = run_launch(launch, self._warnings, self._note)
         if end.exit_code and self._here.in_slurm and not self._warnings.any():
             time.sleep(_SIGNAL_SECONDS)  # a step may die of what this process is about to be told
         if end.interrupted or (end.exit_code and self._warnings.any()):

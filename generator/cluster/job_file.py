@@ -18,6 +18,8 @@ from generator.validation import problems
 
 JOB_FILE = "job.json"
 RESULT_FILE = "result.json"
+PROCESS_FILE = "process.json"
+LAUNCHER_FILE = "launcher.json"
 CLAIM_FILE = "token"
 ATTEMPTS = "attempts"
 DONE = "done"
@@ -168,6 +170,8 @@ def read_result(folder: Path) -> PointResult | None:
     path = folder / RESULT_FILE
     if not path.exists():
         return None
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise _broken(path, "is not a regular file")
     document = _read(path, "result")
     fields = {name: document[name] for name in PointResult.__dataclass_fields__}
     return PointResult(**{**fields, "nodes": tuple(document["nodes"])})

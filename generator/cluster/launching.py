@@ -12,6 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from generator.cluster.processes import (
+    dies_with,
+    end_session,
+    note_process,
+    session_members,
+)
+
 _GRACE_SECONDS = 60  # to end after SIGTERM; srtctl stops its servers in that time
 _LOOK_SECONDS = 0.2
 _TAIL_BYTES = 4000
@@ -50,27 +57,35 @@ class LaunchEnd:
 class Warnings:
     """The signals that Slurm sent to this process since ``heard`` began.
 
-    ``warned`` is the signal before the time limit or a preemption, ``terminated`` SIGTERM.
+    ``warned`` is the signal before the time limit or a preemption, ``terminated`` SIGTERM, or what
+    a user sends. ``hurried``: Ctrl-C once more, so that there is no grace. ``last`` came last.
     """
 
     def __init__(self) -> None:
         self.warned = False
         self.terminated = False
+        self.hurried = False
+        self.last: signal.Signals | None = None
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        if number == signal.SIGTERM:
-            self.terminated = True
-        else:
+        if number == signal.SIGUSR2:
             self.warned = True
+        else:
+            self.hurried |= self.terminated and number == signal.SIGINT
+            self.terminated = True
+        self.last = signal.Signals(number)
 
     def any(self) -> bool:
         """Whether the launcher should end."""
         return self.warned or self.terminated
 
     @contextmanager
-    def heard(self) -> Iterator[Warnings]:
-        """Take the signals over from submitit, whose answer to USR2 suits other jobs."""
-        numbers = (signal.SIGTERM, signal.SIGUSR2)
+    def heard(self, *more: signal.Signals) -> Iterator[Warnings]:
+        """Take the signals over from submitit, whose answer to USR2 suits other jobs.
+
+        ``more`` are further ones that are to end the launcher.
+        """
+        numbers = (signal.SIGTERM, signal.SIGUSR2, *more)
         before = {number: signal.signal(number, self._note) for number in numbers}
         try:
             yield self
@@ -79,8 +94,12 @@ class Warnings:
                 signal.signal(number, handler)
 
 
-def run_launch(launch: Launch, warnings: Warnings) -> LaunchEnd:
-    """Run to the end; after a warning, SIGTERM, a minute's grace, then SIGKILL."""
+def run_launch(launch: Launch, warnings: Warnings, note: Path | None = None) -> LaunchEnd:
+    """Run to the end; after a warning, SIGTERM, a minute's grace, then SIGKILL.
+
+    ``note`` is for a machine where nobody else ends what a job leaves behind: the launcher is noted
+    there while it runs, dies with this process, and none of its processes outlives a warning.
+    """
     launch.log.parent.mkdir(parents=True, exist_ok=True)
     with launch.log.open("ab") as log:
         try:
@@ -92,11 +111,30 @@ def run_launch(launch: Launch, warnings: Warnings) -> LaunchEnd:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # This process has one thread, so that its child may run Python.
+                preexec_fn=dies_with(os.getpid(), signal.SIGKILL) if note else None,  # noqa: PLW1509
             )
         except OSError as error:
             return LaunchEnd(exit_code=None, error=f"{launch.argv[0]}: {error.strerror}")
         with process:
-            return _end_of(process, launch, warnings)
+            if note is None:
+                return _end_of(process, launch, warnings)
+            return _noted_end_of(process, launch, warnings, note)
+
+
+def _noted_end_of(
+    process: subprocess.Popen[bytes], launch: Launch, warnings: Warnings, note: Path
+) -> LaunchEnd:
+    try:
+        note_process(note, process.pid)
+        end = _end_of(process, launch, warnings)
+    except BaseException:
+        end_session(process.pid, signal.SIGKILL)
+        raise
+    if end.interrupted:
+        _end_rest(process.pid, warnings)
+    note.unlink(missing_ok=True)
+    return end
 
 
 def _end_of(process: subprocess.Popen[bytes], launch: Launch, warnings: Warnings) -> LaunchEnd:
@@ -108,8 +146,18 @@ def _end_of(process: subprocess.Popen[bytes], launch: Launch, warnings: Warnings
         if deadline is None and warnings.any():
             deadline = time.monotonic() + _GRACE_SECONDS
             _send(process, signal.SIGTERM, group=launch.signals_group)
-        if deadline is not None and time.monotonic() > deadline:
+        if deadline is not None and (warnings.hurried or time.monotonic() > deadline):
             _send(process, signal.SIGKILL, group=True)
+
+
+def _end_rest(session: int, warnings: Warnings) -> None:
+    """End what a launcher that was told to end has left, in the same way."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    end_session(session, signal.SIGTERM)
+    while any(session_members(session)):
+        if warnings.hurried or time.monotonic() > deadline:
+            end_session(session, signal.SIGKILL)
+        time.sleep(_LOOK_SECONDS)
 
 
 def _send(process: subprocess.Popen[bytes], number: signal.Signals, *, group: bool) -> None:

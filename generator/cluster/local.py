@@ -1,20 +1,17 @@
-"""This machine as a cluster: ``local`` runs jobs as processes, ``debug`` in this process."""
+"""This machine as a cluster: jobs are processes of it, started by a runner for each array."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 from submitit.local.local import LocalExecutor
 
-from generator.cluster.job import run_job
+from generator.cluster.processes import detached
 from generator.cluster.protocol import (
     ArrayRequest,
     ClusterFeatures,
@@ -28,19 +25,20 @@ from generator.cluster.questions import cleaned_environment
 from generator.cluster.queue_files import (
     QUEUE_FILE,
     RELEASED_FILE,
+    RUNNER_LOG,
     Queue,
     QueueEvent,
     ask_to_cancel,
+    end_left_running,
+    is_left_running,
     is_run,
-    note_event,
-    note_runner,
     read_events,
     read_queue,
     write_queue,
 )
 from generator.cluster.queue_runner import run_queue
 
-_PREFIX = "local-"
+PREFIX = "local-"
 _STARTING_SECONDS = 20
 _PATIENCE_MINUTES = 60 * 24 * 365  # a runner may wait long; it keeps each job's limit itself
 
@@ -71,36 +69,39 @@ class LocalCluster:
         return "".join(f"{json.dumps(job)}\n" for job in jobs)
 
     def submit(self, request: ArrayRequest) -> SubmittedArray:
-        folder = self._write_queue(request)
+        folder = self.write_queue_of(request)
         executor = LocalExecutor(folder)
         executor.update_parameters(timeout_min=_PATIENCE_MINUTES, stderr_to_stdout=True)
-        with cleaned_environment(), _deaf_to_the_terminal():
+        with cleaned_environment(), detached(folder / RUNNER_LOG):
             self._started.append(executor.submit(run_queue, str(folder)))
         deadline = time.monotonic() + _STARTING_SECONDS
         while not (is_run(folder) or read_events(folder)) and time.monotonic() < deadline:
             time.sleep(0.05)
-        return self._submitted(request)
+        return self.submitted_array(request)
 
     def find(self, job_name: str) -> str | None:
         token = job_name.rpartition(".")[2]
-        return f"{_PREFIX}{token}" if is_run(self._folder / token) else None
+        return f"{PREFIX}{token}" if _is_there(self._folder / token) else None
 
     def adopt(self, request: ArrayRequest, job_id: str) -> SubmittedArray:
         del job_id  # the token says as much
-        return self._submitted(request)
+        return self.submitted_array(request)
 
     def states(self, job_ids: Sequence[str]) -> StateReport:
         states: dict[str, JobState] = {}
         for job_id in job_ids:
-            folder = self._folder / job_id.removeprefix(_PREFIX)
+            folder = self._folder / job_id.removeprefix(PREFIX)
             if (folder / QUEUE_FILE).exists():
                 states |= {state.task_id: state for state in _states(job_id, folder)}
         return StateReport(states=states, queue_answered=True, accounting_answered=True)
 
     def cancel(self, task_ids: Sequence[str]) -> None:
         for folder, indices in self._tasks(task_ids):
+            jobs, alone = read_queue(folder).jobs, not is_run(folder)
             for index in indices:
                 ask_to_cancel(folder, index)
+                if alone:
+                    end_left_running(jobs[index])
 
     def release(self, task_ids: Sequence[str]) -> None:
         for folder, _ in self._tasks(task_ids):
@@ -111,70 +112,46 @@ class LocalCluster:
 
     def _tasks(self, task_ids: Sequence[str]) -> Iterator[tuple[Path, list[int]]]:
         for task_id in task_ids:
-            token, _, index = task_id.removeprefix(_PREFIX).partition("_")
+            token, _, index = task_id.removeprefix(PREFIX).partition("_")
             folder = self._folder / token
             if (folder / QUEUE_FILE).exists():
                 yield folder, [int(index)] if index else list(range(len(read_queue(folder).jobs)))
 
-    def _write_queue(self, request: ArrayRequest) -> Path:
+    def write_queue_of(self, request: ArrayRequest) -> Path:
+        """Lay an array's queue down in its folder."""
         folder = self._folder / request.token
         queue = Queue(
             jobs=request.jobs,
             max_parallel=request.max_parallel or 1,
             time_minutes=request.parameters.time_minutes,
             held=request.held,
-            after=tuple(each.removeprefix(_PREFIX) for each in request.after),
+            after=tuple(each.removeprefix(PREFIX) for each in request.after),
         )
         write_queue(folder, queue)
         return folder
 
-    def _submitted(self, request: ArrayRequest) -> SubmittedArray:
-        job_id = f"{_PREFIX}{request.token}"
+    def submitted_array(self, request: ArrayRequest) -> SubmittedArray:
+        """The answer to a submission: ids follow from the token."""
+        job_id = f"{PREFIX}{request.token}"
         ids = tuple(f"{job_id}_{index}" for index in range(len(request.jobs)))
         return SubmittedArray(token=request.token, job_id=job_id, task_ids=ids)
 
 
-class DebugCluster(LocalCluster):
-    """Runs every job before ``submit`` returns, in this process, where a debugger can follow.
-
-    Nothing is held and no time limit is kept.
-    """
-
-    name = "debug"
-
-    def submit(self, request: ArrayRequest) -> SubmittedArray:
-        folder = self._write_queue(request)
-        note_runner(folder)
-        for index, job in enumerate(request.jobs):
-            note_event(folder, QueueEvent(index=index))
-            code = _exit_code(job, f"{_PREFIX}{request.token}_{index}")
-            note_event(folder, QueueEvent(index=index, exit_code=code))
-        return self._submitted(request)
-
-    def find(self, job_name: str) -> str | None:
-        """Never anything: what runs in this process has no life of its own."""
-        del job_name
-        return None
-
-
-def _exit_code(job: Path, task_id: str) -> int:
-    """Run a job here. submitit's own debug executor would start a debugger when it fails."""
-    os.environ["PDRECIPE_LOCAL_JOB"] = task_id
-    try:
-        run_job(str(job))
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-    finally:
-        del os.environ["PDRECIPE_LOCAL_JOB"]
-    return 0
+def _is_there(folder: Path) -> bool:
+    """Whether an array's runner is alive, or a job that it left behind."""
+    if is_run(folder):
+        return True
+    return (folder / QUEUE_FILE).exists() and any(map(is_left_running, read_queue(folder).jobs))
 
 
 def _states(job_id: str, folder: Path) -> Iterator[JobState]:
-    events, alive = read_events(folder), is_run(folder)
-    held = read_queue(folder).held and not (folder / RELEASED_FILE).exists()
-    for index in range(len(read_queue(folder).jobs)):
-        phase = _phase(events.get(index), alive=alive, held=held)
+    events, alive, queue = read_events(folder), is_run(folder), read_queue(folder)
+    held = queue.held and not (folder / RELEASED_FILE).exists()
+    for index, job in enumerate(queue.jobs):
         event = events.get(index)
+        phase = _phase(
+            event, alive=alive or (event is not None and is_left_running(job)), held=held
+        )
         code = event.exit_code if event is not None else None
         if phase is not None:
             yield JobState(
@@ -184,12 +161,13 @@ def _states(job_id: str, folder: Path) -> Iterator[JobState]:
                 exit_code=None if code is None else max(code, 0),
                 signal=None if code is None else max(-code, 0),
                 nodes=("localhost",) if event is not None else (),
+                reason=event.why if event is not None else "",
                 asked="queue",
             )
 
 
 def _phase(event: QueueEvent | None, *, alive: bool, held: bool) -> Phase | None:
-    """Where a job stands; None for one that died with its runner, or never began before it."""
+    """Where a job stands; None for one that is gone with its runner, or never began before it."""
     if event is None:
         return (Phase.HELD if held else Phase.PENDING) if alive else None
     if event.exit_code is None:
@@ -199,15 +177,3 @@ def _phase(event: QueueEvent | None, *, alive: bool, held: bool) -> Phase | None
     if event.time_limit:
         return Phase.TIME_LIMIT
     return Phase.FAILED if event.exit_code else Phase.COMPLETED
-
-
-@contextmanager
-def _deaf_to_the_terminal() -> Iterator[None]:
-    """Start processes that outlive Ctrl-C and the terminal: they inherit what is ignored."""
-    numbers = (signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

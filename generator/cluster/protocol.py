@@ -157,13 +157,15 @@ class ClusterFeatures:
     """What this cluster can do, found by asking it.
 
     ``max_array_tasks`` is the largest array, Slurm's MaxArraySize.
-    ``accounting`` is false where sacct will never answer.
+    ``accounting`` is false where sacct will never answer, ``holds`` where a job cannot be held: all
+    are over when ``submit`` returns.
     """
 
     version: str
     segment: bool
     max_array_tasks: int
     accounting: bool
+    holds: bool = True
     partitions: tuple[str, ...] = field(default=())
 
 

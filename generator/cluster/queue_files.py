@@ -1,24 +1,27 @@
 """The files of an array that runs on this machine: its queue, what happened, what was asked.
 
 ``queue.json`` lists the jobs, ``events.jsonl`` their starts and ends as the runner sees them,
-``runner.json`` says which process that is. A client asks by making files: ``released``, and
-``cancel/<index>``.
+``runner.json`` says which process that is, and ``runner.log`` is what it printed. A client asks by
+making files: ``released``, and ``cancel/<index>``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from generator.cluster.processes import start_time
+from generator.cluster.job_file import LAUNCHER_FILE, PROCESS_FILE
+from generator.cluster.processes import end_session, note_process, noted_process, noted_session
 from generator.files import read_text, write_text_atomically
 
 QUEUE_FILE = "queue.json"
 EVENTS_FILE = "events.jsonl"
 RUNNER_FILE = "runner.json"
+RUNNER_LOG = "runner.log"
 RELEASED_FILE = "released"
 CANCEL_FOLDER = "cancel"
 
@@ -39,12 +42,16 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEvent:
-    """A job began, or it ended: ``exit_code`` is None while it runs, negative for a signal."""
+    """A job began, or it ended: ``exit_code`` is None while it runs, negative for a signal.
+
+    ``why`` says more of a cancellation, where there is more to say.
+    """
 
     index: int
     exit_code: int | None = None
     cancelled: bool = False
     time_limit: bool = False
+    why: str = ""
 
 
 def write_queue(folder: Path, queue: Queue) -> None:
@@ -76,6 +83,7 @@ def note_event(folder: Path, event: QueueEvent) -> None:
             "exit_code": event.exit_code,
             "cancelled": event.cancelled,
             "time_limit": event.time_limit,
+            "why": event.why,
         }
     )
     with (folder / EVENTS_FILE).open("a", encoding="utf-8") as stream:
@@ -93,17 +101,30 @@ def read_events(folder: Path) -> dict[int, QueueEvent]:
 
 def note_runner(folder: Path) -> None:
     """Say that this process runs the array."""
-    document = {"pid": os.getpid(), "started": start_time(os.getpid())}
-    write_text_atomically(folder / RUNNER_FILE, json.dumps(document) + "\n")
+    note_process(folder / RUNNER_FILE, os.getpid())
 
 
 def is_run(folder: Path) -> bool:
     """Whether the process that runs the array is still there."""
-    path = folder / RUNNER_FILE
-    if not path.exists():
-        return False
-    document: dict[str, Any] = json.loads(read_text(path, str(path)))
-    return bool(start_time(document["pid"]) == document["started"])
+    return noted_process(folder / RUNNER_FILE) is not None
+
+
+def is_left_running(job: Path) -> bool:
+    """Whether processes of a job are there, be its runner alive or not."""
+    return (
+        noted_process(job / PROCESS_FILE) is not None
+        or noted_session(job / LAUNCHER_FILE) is not None
+    )
+
+
+def end_left_running(job: Path) -> None:
+    """End a job that has no runner any more: its process passes it on, if that still lives."""
+    process, session = noted_process(job / PROCESS_FILE), noted_session(job / LAUNCHER_FILE)
+    if process is not None:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+    elif session is not None:
+        end_session(session, signal.SIGKILL)
 
 
 def ask_to_cancel(folder: Path, index: int) -> None:

@@ -10,6 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from generator.cluster.job_file import PROCESS_FILE
+from generator.cluster.processes import dies_with, note_process
 from generator.cluster.queue_files import (
     RELEASED_FILE,
     Queue,
@@ -42,7 +44,10 @@ class _Job:
                 stderr=log,
                 env={**os.environ, "PDRECIPE_LOCAL_JOB": f"local-{name}"},
                 start_new_session=True,
+                # This process has one thread, so that its child may run Python.
+                preexec_fn=dies_with(os.getpid(), signal.SIGTERM),  # noqa: PLW1509
             )
+        note_process(job / PROCESS_FILE, self._process.pid)
 
     def ended(self) -> QueueEvent | None:
         """The end of the job, once it has come."""

@@ -15,6 +15,10 @@ def connect(name: str, folder: Path) -> Cluster:
         from generator.cluster.slurm import SlurmCluster  # noqa: PLC0415 - submitit takes 0.2 s
 
         return SlurmCluster()
-    from generator.cluster.local import DebugCluster, LocalCluster  # noqa: PLC0415
+    if name == "debug":
+        from generator.cluster.debug import DebugCluster  # noqa: PLC0415
 
-    return DebugCluster(folder) if name == "debug" else LocalCluster(folder)
+        return DebugCluster(folder)
+    from generator.cluster.local import LocalCluster  # noqa: PLC0415
+
+    return LocalCluster(folder)

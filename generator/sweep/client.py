@@ -84,7 +84,8 @@ class SweepClient:
         cannot be placed on the site, ClusterFailure where the cluster does not answer.
         """
         at_hand = {recipe.digest: recipe for recipe in recipes}
-        placement = placement_of(self.site, self.sender.cluster.features())
+        features = self.sender.cluster.features()
+        placement = placement_of(self.site, features)
         wanted = chosen(view.statuses, choice)
         jobs = [
             planned_job(at_hand.get(recipe.digest) or self._stored(recipe), points, why, placement)
@@ -94,7 +95,7 @@ class SweepClient:
             jobs,
             max_array_tasks=placement.max_array_tasks,
             max_parallel=self.settings.max_parallel,
-            canary=self.settings.canary,
+            canary=self.settings.canary and features.holds,
             healthy=healthy_configurations(view.history),
         )
 

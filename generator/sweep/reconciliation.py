@@ -173,7 +173,8 @@ def _verdict_of(job: JobState) -> _Verdict | None:
         case Phase.COMPLETED:
             return _lost("the job ended well but left no result")
         case Phase.CANCELLED:
-            return _Verdict(state=End.CANCELLED, why="cancelled on the cluster")
+            told = job.reason if job.asked == "queue" else ""  # Slurm's words are for its users
+            return _Verdict(state=End.CANCELLED, why=told or "cancelled on the cluster")
         case Phase.TIME_LIMIT:
             why = TIME_LIMIT
         case Phase.OUT_OF_MEMORY:
