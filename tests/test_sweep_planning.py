@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generator.errors import InvalidInput
+from generator.sweep.directives import directive_problems
 from generator.sweep.node_count import node_count
 from generator.sweep.planning import Placement, plan, planned_job, sbatch_parameters
 from generator.sweep.segment import segment_nodes
@@ -269,3 +270,35 @@ def test_limit_is_shared_out() -> None:
 def test_cost_of_a_plan() -> None:
     planned = plan([job(recipe()), job(numbered(1, nodes=8))], max_array_tasks=9, canary=False)
     assert (planned.points, planned.gpu_hours, planned.most_nodes) == (3, 48, 12)
+
+
+@pytest.mark.parametrize("name", ["arra", "jo", "job-n", "dep", "nod", "part", "acc", "nta"])
+def test_the_beginning_of_a_refused_option_is_refused(name: str) -> None:
+    """Sbatch takes any beginning that only one option has."""
+    (problem,) = directive_problems({name: "0-2"}, "sbatch_directives")
+    assert (problem.path, problem.message.split(" for ")[0]) == (
+        f"sbatch_directives.{name}",
+        "sbatch could take it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("time", "slurm.time_limit"),
+        ("time-min", "slurm.time_limit"),
+        ("gpus-per-node", "site file's gpus and gres"),
+        ("gres", "site file's gpus and gres"),
+        ("gpus", "site file's gpus and gres"),
+        ("nodes", "recipe's roles"),
+        ("ntasks-per-gpu", "recipe's roles"),
+    ],
+)
+def test_what_the_plan_counts_is_no_directive(name: str, hint: str) -> None:
+    (problem,) = directive_problems({name: "8"}, "slurm.directives")
+    assert hint in problem.hint
+
+
+def test_whole_options_that_no_plan_depends_on_pass() -> None:
+    free = {"mem": "0", "cpus-per-task": "72", "nice": "5", "segment": "2", "contiguous": ""}
+    assert not list(directive_problems(free, "sbatch_directives"))

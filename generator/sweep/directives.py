@@ -17,10 +17,31 @@ _JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,79}\Z")
 
 # What the submission decides by itself, and what would change how a job is found or restarted.
 _RESERVED = {
+    **dict.fromkeys(("time", "time-min"), "write slurm.time_limit: the plan counts hours by it"),
+    **dict.fromkeys(
+        (
+            "gres",
+            "gpus",
+            "gpus-per-node",
+            "gpus-per-socket",
+            "gpus-per-task",
+            "tres-per-node",
+            "tres-per-task",
+        ),
+        "the recipe's roles say which GPUs it takes; the site file's gpus and gres, how to ask",
+    ),
     **dict.fromkeys(("array", "job-name", "comment"), "the ledger finds jobs by it"),
     **dict.fromkeys(("output", "error", "chdir", "open-mode", "input"), "logs lie in the sweep"),
     **dict.fromkeys(
-        ("nodes", "ntasks", "ntasks-per-node"), "the recipe's roles say how many nodes it takes"
+        (
+            "nodes",
+            "ntasks",
+            "ntasks-per-core",
+            "ntasks-per-gpu",
+            "ntasks-per-node",
+            "ntasks-per-socket",
+        ),
+        "the recipe's roles say how many nodes it takes",
     ),
     **dict.fromkeys(("signal", "requeue", "no-requeue", "begin"), "restarts are pdrecipe's"),
     "dependency": "--max-parallel orders arrays by it",
@@ -48,10 +69,22 @@ def directive_problems(directives: Mapping[str, object], place: str) -> Iterator
         elif name in _OF_THE_SITE:
             hint = f"write {_OF_THE_SITE[name]}, or the site file's {name}"
             yield Problem(path=path, message="cannot be set here", hint=hint)
+        elif full := _abbreviated(name):
+            yield Problem(
+                path=path,
+                message=f"sbatch could take it for {full}",
+                hint=f"write an option's whole name; {full} cannot be set here",
+            )
         elif not isinstance(value, str):
             yield Problem(path=path, message="must be text", hint="quote it")
         else:
             yield from value_problems(value, path)
+
+
+def _abbreviated(name: str) -> str | None:
+    """The option that is refused and that sbatch could read this name as: it takes beginnings."""
+    refused = (*_RESERVED, *_OF_THE_SITE)
+    return next((each for each in refused if each.startswith(name)), None)
 
 
 def value_problems(value: str, path: str) -> Iterator[Problem]:
