@@ -32,6 +32,7 @@ _COMMANDS = {
     "logs": "generator.cli.logs",
     "pareto": "generator.cli.pareto",
     "compare": "generator.cli.compare",
+    "report": "generator.cli.report",
 }
 
 
