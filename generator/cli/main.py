@@ -35,6 +35,7 @@ _COMMANDS = {
     "roofline": "generator.cli.roofline",
     "collect": "generator.cli.collect",
     "compare": "generator.cli.compare",
+    "report": "generator.cli.report",
 }
 
 

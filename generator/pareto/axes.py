@@ -13,6 +13,7 @@ from generator.wording import did_you_mean, shown
 
 _Value = Callable[[MeasuredPoint], float | None]
 
+CONCURRENCY = "concurrency"
 _LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "end_to_end": "end-to-end latency"}
 _PERCENTILE = re.compile(rf"({'|'.join(_LATENCIES)})_p(\d{{1,2}})_ms\Z")
 
@@ -21,12 +22,14 @@ _PERCENTILE = re.compile(rf"({'|'.join(_LATENCIES)})_p(\d{{1,2}})_ms\Z")
 class Axis:
     """One figure of a point. ``value`` is None where a point does not have it.
 
-    ``limits`` are the conditions that the figure was taken under, which points must share.
+    ``short`` heads a column; ``limits`` are the conditions that the figure was taken under, which
+    points must share.
     """
 
     name: str
     title: str
     unit: str
+    short: str
     more_is_better: bool
     value: _Value
     lacks: str
@@ -49,11 +52,12 @@ def _per_gpu(value: _Value) -> _Value:
     return per_gpu
 
 
-def _throughput(name: str, title: str, unit: str, value: _Value) -> Axis:
+def _throughput(name: str, title: str, unit: str, short: str, value: _Value) -> Axis:
     return Axis(
         name=name,
         title=title,
         unit=unit,
+        short=short,
         more_is_better=True,
         value=_per_gpu(value),
         lacks="no such throughput",
@@ -66,6 +70,7 @@ _FIXED = (
         name="tokens_per_s_per_user",
         title="Generated tokens per user",
         unit="tokens/s, 1000 / median TPOT",
+        short="tokens/s/user",
         more_is_better=True,
         value=lambda point: point.tokens_per_s_per_user,
         lacks="no median TPOT",
@@ -74,30 +79,35 @@ _FIXED = (
         "total_tokens_per_s_per_gpu",
         "Total token throughput",
         _TOKENS,
+        "total tokens/s/GPU",
         lambda point: point.total_tokens_per_s,
     ),
     _throughput(
         "output_tokens_per_s_per_gpu",
         "Output token throughput",
         _TOKENS,
+        "output tokens/s/GPU",
         lambda point: point.output_tokens_per_s,
     ),
     _throughput(
         "input_tokens_per_s_per_gpu",
         "Input token throughput",
         _TOKENS,
+        "input tokens/s/GPU",
         lambda point: point.input_tokens_per_s,
     ),
     _throughput(
         "requests_per_s_per_gpu",
         "Request throughput",
         "requests/s per GPU",
+        "requests/s/GPU",
         lambda point: point.requests_per_s,
     ),
     Axis(
         name="goodput_tokens_per_s_per_gpu",
         title="Token goodput",
         unit=_TOKENS,
+        short="good tokens/s/GPU",
         more_is_better=True,
         value=_per_gpu(lambda point: point.goodput.tokens_per_s if point.goodput else None),
         lacks="no goodput",
@@ -108,9 +118,10 @@ _FIXED = (
         ),
     ),
     Axis(
-        name="concurrency",
+        name=CONCURRENCY,
         title="Concurrency",
         unit="requests at once",
+        short="concurrency",
         more_is_better=True,
         value=lambda point: float(point.subject.concurrency),
         lacks="no concurrency",
@@ -167,6 +178,7 @@ def _latency(kind: str, percent: int) -> Axis:
         name=f"{kind}_ms" if is_median else f"{kind}_p{percent}_ms",
         title=f"{_LATENCIES[kind][:1].upper()}{_LATENCIES[kind][1:]}",
         unit=f"ms, {which}",
+        short=f"{which} {_LATENCIES[kind]}, ms",
         more_is_better=False,
         value=value,
         lacks=f"no {which} {_LATENCIES[kind]}{'' if is_median else ' that its samples support'}",
@@ -193,6 +205,7 @@ def _cost(name: str, gpu_hour_price: float | None) -> Axis:
         name=name,
         title=title,
         unit=f"at {price:g} for a GPU hour",
+        short="cost of 1M output tokens" if "output" in name else "cost of 1M tokens",
         more_is_better=False,
         value=value,
         lacks="no tokens",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from generator.figures.chart import AxisText, Chart, Line, Mark, Series
-from generator.pareto.axes import Axis
+from generator.pareto.axes import CONCURRENCY, Axis
 from generator.pareto.curves import CONFIGURATION, grouping
 from generator.pareto.selection import AxisPoint
 from generator.pareto.study import ParetoStudy
@@ -18,7 +18,6 @@ _MOST_NAMED = 12
 _MOST_TICKS = 12
 _WIDE_RATIO = 50
 _REST_STEPS = 400
-_CONCURRENCY = "concurrency"
 _STUDY_OF = {
     "prefill": "Prefill alone",
     "decode": "Decode alone",
@@ -199,7 +198,7 @@ def _what(study: ParetoStudy) -> str:
 
 
 def _axis_text(axis: Axis, values: Iterable[float]) -> AxisText:
-    if axis.name == _CONCURRENCY:
+    if axis.name == CONCURRENCY:
         return _concurrency_text(values)
     listed = list(values)
     is_wide = min(listed) > 0 and max(listed) / min(listed) > _WIDE_RATIO

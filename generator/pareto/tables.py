@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from generator.pareto.axes import Axis
+from generator.pareto.axes import CONCURRENCY, Axis
 from generator.pareto.curves import CONFIGURATION, grouping
 from generator.pareto.selection import AxisPoint
 from generator.pareto.study import ParetoStudy
@@ -38,17 +38,19 @@ def frontier_table(study: ParetoStudy) -> Table:
 
 
 def points_table(study: ParetoStudy, points: Sequence[AxisPoint]) -> Table:
-    """Points on the axes of a study."""
+    """Points on the axes of a study; concurrency has a column, whether it is an axis or not."""
     label_of = grouping(study.points, study.question.by)
     shows_label = study.question.by != CONFIGURATION
     shows_origin, shows_runs = len(study.origins) > 1, any(each.y.count > 1 for each in points)
-    headers = ["x", "y", "conc.", "GPUs", "configuration"]
+    axes = [axis for axis in (study.question.x, study.question.y) if axis.name != CONCURRENCY]
+    headers = [*(axis.short for axis in axes), "conc.", "GPUs", "configuration"]
     headers += [study.question.by] * shows_label + ["origin"] * shows_origin
     headers += ["runs"] * shows_runs
     rows = []
     for each in points:
-        row = [rounded(each.x.mean), rounded(each.y.mean), str(each.concurrency)]
-        row += [str(each.point.gpus.total), each.subject.configuration]
+        figures = {study.question.x.name: each.x, study.question.y.name: each.y}
+        row = [rounded(figures[axis.name].mean) for axis in axes]
+        row += [str(each.concurrency), str(each.point.gpus.total), each.subject.configuration]
         row += [label_of(each)] * shows_label + [str(each.point.origin)] * shows_origin
         row += [_runs(each.y)] * shows_runs
         rows.append(row)
@@ -58,7 +60,7 @@ def points_table(study: ParetoStudy, points: Sequence[AxisPoint]) -> Table:
 def _runs(figure: Repeated) -> str:
     if figure.half_range is None:
         return "1"
-    spread = f" (y +-{figure.half_range / figure.mean:.1%})" if figure.mean else ""
+    spread = f" +-{figure.half_range / figure.mean:.1%}" if figure.mean else ""
     return f"{figure.count}{spread}"
 
 
@@ -82,7 +84,8 @@ def best_at_table(study: ParetoStudy) -> Table:
         ]
         for each in study.best_at
     ]
-    return ["x", "best y", "at x", "conc.", "configuration"], rows
+    headers = [x.short, f"best {study.question.y.short}", "reached at", "conc.", "configuration"]
+    return headers, rows
 
 
 def area_sentence(study: ParetoStudy) -> str:

@@ -24,9 +24,9 @@ def origins_label(origins: Iterable[Origin]) -> str:
 
 
 def rounded(value: float) -> str:
-    """A figure to three significant digits, its whole part kept: ``5,012``, ``182``, ``5.40``."""
-    if value == 0:
-        return "0"
+    """A figure to three significant digits, its whole part kept: ``5,012``, ``182``, ``5.41``."""
+    if value == int(value):
+        return f"{int(value):,}"
     digits = _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))
     return f"{value:,.{max(0, digits)}f}"
 

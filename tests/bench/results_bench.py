@@ -14,6 +14,7 @@ sys.path.insert(0, str(REPOSITORY))
 from generator.results.point_file import write_points  # noqa: E402
 from tests.synthetic_points import Deployment, synthetic_point  # noqa: E402
 
+SPEC = REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
 POINTS = 10_000
 _CONCURRENCIES = tuple(2**power for power in range(10))
 _COMMAND = "from generator.cli import main; main()"
@@ -36,6 +37,8 @@ def main() -> None:
             ),
         ):
             show(label, timed(*arguments, str(results)))
+        page = str(Path(scratch, "report.html"))
+        show("report", timed("report", str(results), str(SPEC), "--out", page))
 
 
 def _points() -> list[tuple[Deployment, int]]:

@@ -1,0 +1,91 @@
+"""pdrecipe report: one page from results and the spec they are of."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from generator import __version__
+from generator.cli.measured import profile_option
+from generator.cli.output import progress, talk
+from generator.cli.pareto import read_all
+from generator.errors import InvalidInput, Problem
+from generator.estimation import estimate_spec
+from generator.facts import MeasuredProfile
+from generator.files import write_text_atomically
+from generator.report.build import report as report_page
+from generator.report.inputs import ReportInputs, link_to, recipes_below, summary_of
+from generator.report.page import render_page
+from generator.results.point import MeasuredPoint
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="Where the page goes.",
+)
+@click.option("--mix", "may_mix", is_flag=True, help="Also where the contracts of runs differ.")
+@profile_option
+def report(
+    *,
+    results: Path,
+    spec: Path,
+    out: Path,
+    may_mix: bool,
+    profiles: tuple[MeasuredProfile, ...],
+) -> None:
+    """Write one page about RESULTS, a file that collect wrote, and the SPEC they are of.
+
+    The page needs no network and no other file: model, memory, capacity, the phases alone, every
+    deployment's curve, the frontier, accuracy, invalid points, what was held fixed, recipes, how to
+    reproduce it, and for each figure the file it is from.
+    """
+    with progress("writing the page") as tick:
+        tick("reading results")
+        points = read_all((results,))
+        if not points:
+            message = "there are no results in it"
+            raise InvalidInput(
+                Problem(message=message, hint="run pdrecipe collect", source=str(results))
+            )
+        tick("evaluating the spec")
+        estimate = estimate_spec(spec, profiles)
+        found = estimate.spec
+        inputs = ReportInputs(
+            points=tuple(points),
+            estimate=estimate,
+            summary=summary_of(estimate),
+            recipes=tuple(recipes_below(found.output, out.parent)) if found.output else (),
+            results_file=str(results),
+            spec_file=str(spec),
+            model_file=os.path.normpath(found.model_config),
+            links={},
+            version=__version__,
+            may_mix=may_mix,
+        )
+        tick("drawing figures")
+        text = render_page(report_page(_linked(inputs, results, out)))
+    write_text_atomically(out, text)
+    talk(f"wrote {out}")
+
+
+def _linked(inputs: ReportInputs, results: Path, out: Path) -> ReportInputs:
+    """The inputs with links to those source files that are there, from the page's folder."""
+    links: dict[str, str] = {}
+    for file in sorted(set(_sources(inputs.points))):
+        for place in (results.parent / file, Path(file)):
+            if place.is_file():
+                links.setdefault(file, link_to(place, out.parent))
+    return replace(inputs, links=links)
+
+
+def _sources(points: tuple[MeasuredPoint, ...]) -> list[str]:
+    return [file for point in points for file in point.sources.values()]

@@ -1,0 +1,128 @@
+"""What is computed before anything runs: the model, its memory, blocks and capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from generator.capacity_view import (
+    capacity_notes,
+    kv_cache_notes,
+    kv_cache_table,
+    memory_notes,
+    memory_table,
+    requests_notes,
+    requests_table,
+)
+from generator.model_view import (
+    architecture_rows,
+    cache_rows,
+    layouts_notes,
+    layouts_table,
+    weights_notes,
+    weights_table,
+)
+from generator.report.content import Block, Facts, Paragraph, Section, table_block
+from generator.report.inputs import ReportInputs
+
+
+def model_section(inputs: ReportInputs) -> Section:
+    """The architecture and what a rank of it weighs."""
+    summary = inputs.summary
+    source = f"Computed from {inputs.model_file} by pdrecipe {inputs.version}."
+    return Section(
+        id="model",
+        title="The model",
+        blocks=(
+            Facts(rows=tuple(architecture_rows(summary))),
+            *_sentences(weights_notes(summary)),
+            table_block("Weights of one rank", _unwrapped(weights_table(summary)), source=source),
+            *_notes(layouts_notes(summary)),
+            table_block("What each doubling of TP changes", layouts_table(summary), source=source),
+        ),
+    )
+
+
+def memory_section(inputs: ReportInputs) -> Section:
+    """The memory account of every engine and how its KV cache is cut."""
+    engines = inputs.engines
+    source = f"Computed from {inputs.spec_file} and {inputs.model_file}; m terms are measured."
+    return Section(
+        id="memory",
+        title="Memory and block sizes",
+        blocks=(
+            Paragraph(
+                text=(
+                    "Concurrency is what the KV cache holds, and the KV cache is what weights,"
+                    " activations and graphs leave. Both follow from the flags of an engine."
+                )
+            ),
+            table_block("Memory of one GPU, GiB", memory_table(engines), source=source),
+            *_notes(memory_notes(engines)),
+            Facts(rows=tuple(cache_rows(inputs.summary))),
+            table_block("Blocks of the KV cache", kv_cache_table(engines), source=source),
+            *_notes(kv_cache_notes()),
+        ),
+    )
+
+
+def capacity_section(inputs: ReportInputs) -> Section:
+    """The requests that every engine holds, and the deployments they stand in."""
+    engines = inputs.engines
+    source = f"Computed from {inputs.spec_file} by pdrecipe {inputs.version}."
+    return Section(
+        id="capacity",
+        title="Capacity",
+        blocks=(
+            table_block("Requests at once", requests_table(engines), source=source),
+            *_notes(requests_notes(engines)),
+            *_notes(capacity_notes(engines)),
+            table_block(
+                "Deployments of the spec: what the decode side holds",
+                _deployments(inputs),
+                source=source,
+            ),
+        ),
+    )
+
+
+def _deployments(inputs: ReportInputs) -> tuple[list[str], list[list[str]]]:
+    """Each deployment with the most it is asked to hold and what its decode workers hold."""
+    rows = []
+    for each in inputs.estimate.derivation.deployments:
+        decode = inputs.estimate.capacities[each.decode.name]
+        holds = float(decode.pool_requests)
+        loads = each.spec.concurrencies
+        if not loads:  # an accuracy run of a deployment that has a row
+            continue
+        gpus = each.spec.prefill.gpus + each.spec.decode.gpus
+        rows.append(
+            [
+                f"{each.spec.prefill} + {each.spec.decode}",
+                str(gpus),
+                str(each.spec.speculative_tokens.decode),
+                f"{min(loads)}-{max(loads)}" if len(loads) > 1 else str(*loads),
+                f"{holds:,.0f}",
+                "yes" if holds >= max(loads) else "no",
+            ]
+        )
+    return ["deployment", "GPUs", "MTP", "concurrency", "decode holds", "fits"], rows
+
+
+def _unwrapped(table: tuple[list[str], list[list[str]]]) -> tuple[list[str], list[list[str]]]:
+    """A table whose last column was broken into lines for the terminal, as one row again."""
+    headers, rows = table
+    whole: list[list[str]] = []
+    for row in rows:
+        if whole and not any(row[:-1]):
+            whole[-1][-1] += f" {row[-1]}"
+        else:
+            whole.append(list(row))
+    return headers, whole
+
+
+def _sentences(texts: Iterable[str]) -> list[Block]:
+    return [Paragraph(text=text) for text in texts]
+
+
+def _notes(texts: Iterable[str]) -> list[Block]:
+    return [Paragraph(text=text, is_note=True) for text in texts]

@@ -1,0 +1,241 @@
+"""What stands behind the figures: accuracy, invalid points, the contract, recipes and files."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+
+from generator.pareto.study import ParetoStudy
+from generator.report.content import (
+    Block,
+    Cell,
+    Commands,
+    Paragraph,
+    Section,
+    TableBlock,
+    table_block,
+)
+from generator.report.inputs import ReportInputs
+from generator.report.runs import RunList
+from generator.results.contract import common_contract, contract_differences, differences_of
+from generator.results.point import MeasuredPoint
+
+_MOST_ROWS = 60
+_MOST_VALUES = 8
+
+
+def accuracy_section(inputs: ReportInputs, runs: RunList) -> Section:
+    """The accuracy of each configuration that has one."""
+    scored: dict[tuple[str, str, float], MeasuredPoint] = {}
+    for point in inputs.points:
+        if point.accuracy is not None:
+            key = (point.subject.configuration, point.accuracy.benchmark, point.accuracy.score)
+            scored.setdefault(key, point)
+    blocks: tuple[Block, ...] = (
+        Paragraph(
+            text="No accuracy run is among the results: no figure here is known to be right."
+        ),
+    )
+    if scored:
+        rows: list[list[str | Cell]] = [
+            [configuration, benchmark, f"{score:.1%}", _threshold(point), runs.cell_of(point)]
+            for (configuration, benchmark, score), point in sorted(scored.items(), key=_by_name)
+        ]
+        headers = ["configuration", "benchmark", "score", "threshold", "source"]
+        blocks = (table_block("Accuracy of each configuration", (headers, rows)),)
+    return Section(id="accuracy", title="Accuracy", blocks=blocks)
+
+
+def _by_name(item: tuple[tuple[str, str, float], MeasuredPoint]) -> tuple[str, str, float]:
+    return item[0]
+
+
+def _threshold(point: MeasuredPoint) -> str:
+    threshold = point.accuracy.threshold if point.accuracy else None
+    return "-" if threshold is None else f"{threshold:.1%}"
+
+
+def invalid_section(inputs: ReportInputs, runs: RunList) -> Section:
+    """Points that stand on no frontier, with their reasons."""
+    invalid = [point for point in inputs.points if not point.is_valid]
+    if not invalid:
+        text = f"None of the {len(inputs.points):,} points is invalid."
+        return Section(id="invalid", title="Invalid points", blocks=(Paragraph(text=text),))
+    counts = Counter(each.code for point in invalid for each in point.invalid)
+    counted = ", ".join(f"{count} {code}" for code, count in sorted(counts.items()))
+    rows: list[list[str | Cell]] = [
+        [
+            point.subject.configuration,
+            str(point.subject.concurrency),
+            "; ".join(each.message for each in point.invalid),
+            runs.cell_of(point),
+        ]
+        for point in invalid[:_MOST_ROWS]
+    ]
+    rows += [["", "", "", ""]] * max(0, len(invalid) - _MOST_ROWS)  # counted, not shown
+    return Section(
+        id="invalid",
+        title="Invalid points",
+        blocks=(
+            Paragraph(
+                text=(
+                    f"{len(invalid):,} of {len(inputs.points):,} points stand on no frontier:"
+                    f" {counted}."
+                )
+            ),
+            table_block(
+                "Invalid points and why",
+                (["configuration", "concurrency", "reason", "source"], rows),
+                most_rows=_MOST_ROWS,
+                rest_is_in=f"all are in {inputs.results_file}",
+            ),
+        ),
+    )
+
+
+def contract_section(inputs: ReportInputs) -> Section:
+    """What was held fixed for all points, and what varies."""
+    valid = [point for point in inputs.points if point.is_valid]
+    held = [[key, value] for key, value in common_contract(valid).items()]
+    # Phases have workloads of their own, so keys that differ between them are shown by value.
+    varied = [*contract_differences(valid), *differences_of([point.factors for point in valid])]
+    varied_rows = [[each.key, _values(each.values)] for each in varied]
+    return Section(
+        id="contract",
+        title="What was held fixed, and what varied",
+        blocks=(
+            table_block(
+                "Held fixed for every valid point",
+                (["key", "value"], held),
+                source=f"From {inputs.results_file}: recipes, locks and start-up logs of the runs.",
+            ),
+            table_block("Varied", (["key", "values"], varied_rows)),
+        ),
+    )
+
+
+def _values(values: tuple[tuple[str, int], ...]) -> str:
+    """The values of a key, the commonest first, each with its points."""
+    shown = "; ".join(f"{value} ({count:,} points)" for value, count in values[:_MOST_VALUES])
+    more = len(values) - _MOST_VALUES
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def recipes_section(inputs: ReportInputs) -> Section:
+    """Every recipe of the spec and of the results with its digest, by link where it is a file."""
+    return Section(
+        id="recipes",
+        title="Recipes",
+        blocks=(
+            Paragraph(
+                text=(
+                    "A digest is of a recipe's meaning without its concurrencies. Results whose"
+                    " digest no file has are of a recipe that was changed since, or of another"
+                    " spec."
+                )
+            ),
+            _recipes_table(inputs),
+        ),
+    )
+
+
+def _recipes_table(inputs: ReportInputs) -> TableBlock:
+    counts = Counter(point.subject.digest for point in inputs.points)
+    names = {point.subject.digest: point.subject.recipe for point in inputs.points}
+    on_disk = {each.digest for each in inputs.recipes}
+    rows: list[list[str | Cell]] = [
+        [
+            Cell(text=each.name, href=each.link),
+            each.layout,
+            each.digest,
+            _count(counts, each.digest),
+        ]
+        for each in inputs.recipes
+    ]
+    rows += [
+        [name, "no such file", digest, _count(counts, digest)]
+        for digest, name in sorted(names.items(), key=lambda item: (item[1], item[0]))
+        if digest not in on_disk
+    ]
+    rows.sort(key=lambda row: row[-1] == "0")  # stable: those with results first
+    return table_block(
+        "Recipes",
+        (["recipe", "layout", "digest", "points"], rows),
+        most_rows=_MOST_ROWS,
+        rest_is_in=f"all digests are in {inputs.results_file}",
+    )
+
+
+def _count(counts: Counter[str], digest: str) -> str:
+    return f"{counts[digest]:,}"
+
+
+def reproduction_section(inputs: ReportInputs) -> Section:
+    """The commands from the spec to this page."""
+    spec, results = shlex.quote(inputs.spec_file), shlex.quote(inputs.results_file)
+    return Section(
+        id="reproduce",
+        title="How to reproduce this",
+        blocks=(
+            Paragraph(text=f"With pdrecipe {inputs.version}, from the spec to this page:"),
+            Commands(
+                lines=(
+                    f"pdrecipe generate {spec}",
+                    f"pdrecipe capacity {spec}",
+                    "pdrecipe submit RECIPES... --site SITE   # or srtctl apply -f, one by one",
+                    f"pdrecipe collect RUNS... --out {results}",
+                    f"pdrecipe pareto {results} --out frontier.svg",
+                    f"pdrecipe report {results} {spec} --out report.html",
+                )
+            ),
+        ),
+    )
+
+
+def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | None) -> Section:
+    """Every file that a figure of this page is from."""
+    rows = list(_run_rows(runs))
+    named = len(list(runs.rows()))
+    everything = len({point.run for point in inputs.points})
+    fewer = (
+        f" {everything - named:,} runs whose points no table above shows are left out."
+        if everything > named
+        else ""
+    )
+    return Section(
+        id="files",
+        title="Where every figure is from",
+        blocks=(
+            Paragraph(
+                text=(
+                    f"Results: {inputs.results_file}. Spec: {inputs.spec_file}. Model:"
+                    f" {inputs.model_file}. Measured memory terms: the profiles that the spec"
+                    f" names, else those of pdrecipe {inputs.version}."
+                )
+            ),
+            table_block("Runs", (["run", "folder", "file", "of"], rows)),
+            *([Paragraph(text=fewer.strip(), is_note=True)] if fewer else []),
+            *(
+                [
+                    Paragraph(
+                        text="Figures leave out invalid points, and say how many.", is_note=True
+                    )
+                ]
+                if answer is not None and answer.left_out
+                else []
+            ),
+        ),
+    )
+
+
+def _run_rows(runs: RunList) -> Iterator[list[str | Cell]]:
+    """A row for each file of a run; the run is named in its first."""
+    for number, run, files in runs.rows():
+        groups: dict[tuple[str, str], list[str]] = {}
+        for group, file, link in files:
+            groups.setdefault((file, link), []).append(group)
+        name, folder = Cell(text=f"run {number}", id=f"run-{number}"), run
+        for (file, link), of in groups.items() or [(("", ""), [])]:
+            yield [name, folder, Cell(text=file, href=link), ", ".join(of)]
+            name, folder = Cell(text=""), ""

@@ -1,0 +1,86 @@
+"""What a report is made of, read and computed before a word of it is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from generator.capacity import EngineCapacity
+from generator.capacity_view import distinct_engines
+from generator.documents import read_document
+from generator.errors import InvalidInput
+from generator.estimation import Estimate
+from generator.model_summary import ModelSummary, summarize_model
+from generator.results.point import MeasuredPoint
+from generator.sweep.points import recipe_digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeFile:
+    """A recipe on disk: its name, srt-slurm layout, digest, and the path of a link to it."""
+
+    name: str
+    layout: str
+    digest: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportInputs:
+    """Results, the spec they are of, and names for all files as the page may link them.
+
+    ``may_mix`` lets runs of different contracts stand in one figure, which then says so.
+    """
+
+    points: tuple[MeasuredPoint, ...]
+    estimate: Estimate
+    summary: ModelSummary
+    recipes: tuple[RecipeFile, ...]
+    results_file: str
+    spec_file: str
+    model_file: str
+    links: Mapping[str, str]
+    version: str
+    may_mix: bool = False
+
+    @property
+    def engines(self) -> list[EngineCapacity]:
+        """One of each kind of engine in the spec."""
+        return distinct_engines(self.estimate.capacities.values())
+
+
+def summary_of(estimate: Estimate) -> ModelSummary:
+    """The model as the decode engine of the spec's first deployment has it, or its first probe."""
+    derivation = estimate.derivation
+    engine = (
+        derivation.deployments[0].decode if derivation.deployments else derivation.probes[0].engine
+    )
+    setting = estimate.capacities[engine.name].setting
+    tokens = min(
+        estimate.spec.workload.request_tokens, setting.architecture.max_position_embeddings
+    )
+    return summarize_model(setting.architecture, engine.options, setting.defaults, tokens)
+
+
+def recipes_below(folder: Path, page_folder: Path) -> Iterator[RecipeFile]:
+    """The recipes in a folder with their links from the page's folder; other YAML is passed by."""
+    for path in sorted(folder.rglob("*.yaml")):
+        try:
+            data = read_document(path).data
+        except InvalidInput:
+            continue
+        if isinstance(data, dict) and isinstance(data.get("name"), str):
+            yield RecipeFile(
+                name=data["name"],
+                layout="v2" if "schema" in data else "v1",
+                digest=recipe_digest(data),
+                link=link_to(path, page_folder),
+            )
+
+
+def link_to(path: Path, page_folder: Path) -> str:
+    """A path as a page in that folder links it: relative, so that both may move together."""
+    return quote(Path(os.path.relpath(path.resolve(), page_folder.resolve())).as_posix())

@@ -1,0 +1,255 @@
+"""The page: what it tells, where its figures are from, and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from generator.cli.main import main
+from generator.results.point import Accuracy, Goodput, Invalidity, MeasuredPoint, Origin
+from generator.results.point_file import write_points
+from tests.browser.chromium import look_at, printed, screenshot, why_not
+from tests.synthetic_points import Deployment, synthetic_point
+from tests.synthetic_study import serving_points, study_points
+
+SPEC = "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
+SECTIONS = [
+    *("model", "memory", "capacity", "prefill", "decode", "curves", "frontier", "accuracy"),
+    *("invalid", "contract", "recipes", "reproduce", "files"),
+]
+
+
+def written(folder: Path, points: list[MeasuredPoint], *options: str) -> Any:
+    write_points(folder / "results.jsonl", points)
+    spec = Path(__file__).resolve().parent.parent / SPEC
+    arguments = ["report", folder / "results.jsonl", spec, "--out", folder / "page.html", *options]
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def page_of(folder: Path, points: list[MeasuredPoint], *options: str) -> str:
+    done = written(folder, points, *options)
+    assert done.exit_code == 0, done.stderr
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def study_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page_of(tmp_path_factory.mktemp("report"), study_points())
+
+
+def test_sections_in_the_order_of_the_article(study_page: str) -> None:
+    assert re.findall(r'<section id="([^"]+)"', study_page) == SECTIONS
+
+
+TOLD = {
+    "the model": "92: 69 GDN, 23 full attention, 92 MoE",
+    "weights of a rank": "169.22",
+    "run 1 of the article": "83.01 c",
+    "a block size": "2176",
+    "requests of a decode engine": "2,867.50",
+    "the best total throughput": "<strong>8,316</strong>",
+    "the best interactivity": "<strong>188</strong>",
+    "the best at 150": "&gt;= 150",
+    "the area": "Area under the frontier, in steps, for x from 17.4 to 188: 436,566",
+    "the missing accuracy": "No accuracy run is among the results",
+    "an invalid point": "9.1 % of the requests failed",
+    "what was held fixed": "vllm/vllm-openai:nightly-a9a17e7",
+    "the version": "by pdrecipe 0.1.0",
+    "a command": "pdrecipe collect RUNS...",
+    "a digest of the spec's recipes": "d0b160a6b1d8322e",
+    "a digest without a file": "no such file",
+    "the origin": "SYNTHETIC - computed from a stated model, nothing here was measured",
+    "repeated runs": "3 +-1.7%",
+}
+
+
+@pytest.mark.parametrize("text", TOLD.values(), ids=TOLD)
+def test_it_tells(study_page: str, text: str) -> None:
+    assert text in study_page
+
+
+class Rows(HTMLParser):
+    """The cells of the tables of a section, row by row."""
+
+    def __init__(self, page: str, section: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.links: list[str] = []
+        self._is_cell = False
+        start = page.index(f'<section id="{section}"')
+        self.feed(page[start : page.index("</section>", start)])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        if tag == "td":
+            self.rows[-1].append("")
+            self._is_cell = True
+        if tag == "a":
+            self.links += [value or "" for name, value in attrs if name == "href"]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_cell &= tag != "td"
+
+    def handle_data(self, data: str) -> None:
+        if self._is_cell:
+            self.rows[-1][-1] += data.strip()
+
+
+def test_every_point_leads_to_its_run_and_that_to_a_file(study_page: str) -> None:
+    frontier, files = Rows(study_page, "frontier"), Rows(study_page, "files")
+    named = {row[0]: row for row in files.rows if row}
+    sources = [row[-1] for row in frontier.rows if len(row) == 7]
+    assert len(sources) == 16
+    for source in sources:
+        assert named[source.split(" +")[0]][1].startswith("runs/")
+        assert named[source.split(" +")[0]][2] == "synthetic"
+
+
+def test_sources_and_recipes_are_linked_where_they_are_files(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/a b.json").write_text("{}")
+    sources = {"figures": "runs/a b.json", "gpus": "runs/none.yaml"}
+    points = [replace(point, sources=sources) for point in serving_points()]
+    page = page_of(tmp_path, points)
+    assert "runs/a%20b.json" in Rows(page, "files").links
+    assert "runs/none.yaml" not in Rows(page, "files").links
+    for link in Rows(page, "recipes").links:
+        assert (tmp_path / link).is_file()
+
+
+def test_one_file_without_a_script_or_anything_to_fetch(study_page: str) -> None:
+    assert "<script" not in study_page
+    assert not re.search(r'(?:src|action|data|poster)="', study_page)
+    assert not re.search(r'<link (?!rel="icon" href="data:,")', study_page)
+    assert "@import" not in study_page
+    assert not re.search(r"url\((?!#)", study_page)
+
+
+def test_the_same_page_again(tmp_path: Path, study_page: str) -> None:
+    page = page_of(tmp_path, study_points())
+    place = re.compile(r"[^\s\"'(]*/results\.jsonl|(?:\.\./)+")
+    assert place.sub("", page) == place.sub("", study_page)
+
+
+def test_what_files_say_is_escaped(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>\"'&"
+    points = [
+        synthetic_point(
+            Deployment(configuration=hostile), load, run=hostile, sources={hostile: hostile}
+        )
+        for load in (1, 2)
+    ]
+    page = page_of(tmp_path, [*points, replace(points[0], invalid=(_invalid(hostile),), run="x")])
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def _invalid(text: str) -> Invalidity:
+    return Invalidity(code=text, message=text)
+
+
+def test_accuracy_and_goodput_have_their_places(tmp_path: Path) -> None:
+    points = [
+        replace(
+            point,
+            accuracy=Accuracy(benchmark="gsm8k", score=0.951, threshold=0.94),
+            goodput=Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=1, tokens_per_s=900),
+        )
+        for point in serving_points()
+    ]
+    page = page_of(tmp_path, points)
+    assert ["gsm8k", "95.1%", "94.0%"] in [row[1:4] for row in Rows(page, "accuracy").rows]
+    assert '<section id="goodput"' in page
+
+
+def test_measured_pages_are_not_loud(tmp_path: Path) -> None:
+    points = [replace(point, origin=Origin.MEASURED) for point in serving_points()]
+    page = page_of(tmp_path, points)
+    assert 'class="origin">measured<' in page
+    assert "SYNTHETIC" not in page
+    rehearsed = [replace(point, origin=Origin.REHEARSAL) for point in serving_points()]
+    assert "REHEARSAL - simulated engines" in page_of(tmp_path, rehearsed)
+
+
+def test_long_tables_say_what_they_leave_out(tmp_path: Path) -> None:
+    points = [
+        synthetic_point(
+            Deployment(configuration=f"c{number}", digest=f"{number:016x}", base_ms=5 + number),
+            load,
+        )
+        for number in range(50)
+        for load in (1, 8)
+    ]
+    page = page_of(tmp_path, points)
+    assert "40 more rows are left out here; all are in" in page
+    assert "runs whose points no table above shows are left out" in page
+
+
+def test_contracts_do_not_mix_unless_told_to(tmp_path: Path) -> None:
+    points = list(serving_points())
+    points[0] = replace(points[0], contract={**points[0].contract, "vllm.version": "0.27"})
+    done = written(tmp_path, points)
+    assert done.exit_code == 3
+    assert "runs of different contracts, vllm.version: not stated (23), 0.27 (1)" in done.stderr
+    assert "MIXED: these runs do not share one contract, vllm.version" in page_of(
+        tmp_path, points, "--mix"
+    )
+
+
+def test_no_results(tmp_path: Path) -> None:
+    done = written(tmp_path, [])
+    assert done.exit_code == 3
+    assert "there are no results in it" in done.stderr
+
+
+def test_only_invalid_results_still_make_a_page(tmp_path: Path) -> None:
+    points = [replace(point, invalid=(_invalid("x"),)) for point in serving_points()]
+    page = page_of(tmp_path, points)
+    assert '<section id="frontier"' not in page
+    assert "25 of 25 points stand on no frontier" in page
+
+
+# --- in a browser -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("browser")
+def test_a_browser_shows_it_whole(study_page: str, tmp_path: Path) -> None:
+    """At the widths of a phone, a tablet and a desk: nothing overflows, nothing is fetched."""
+    look = look_at(study_page, (360, 820, 1440), tmp_path)
+    assert look.console == []
+    assert set(look.requested) == {"/", "/page.html"}
+    for width in ("360", "820", "1440"):
+        seen = look.seen[width]
+        assert seen["page"] <= int(width)
+        assert seen["wide"] == []
+        assert seen["broken"] == seen["twice"] == []
+        assert seen["headings"] == ["H1", *["H2"] * len(SECTIONS)]
+        assert len(seen["figures"]) == 4
+        assert all("nothing here was measured" in text for text in seen["figures"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("browser")
+def test_it_can_be_seen_and_printed(study_page: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(study_page, encoding="utf-8")
+    for size in ((500, 900), (1440, 1000)):
+        picture = screenshot(page, size, tmp_path / "profile", out=tmp_path / "page.png")
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) > 20_000  # a blank page is far smaller
+    pdf = printed(page, tmp_path / "profile", out=tmp_path / "page.pdf")
+    assert pdf.startswith(b"%PDF")
