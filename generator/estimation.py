@@ -51,10 +51,10 @@ def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Est
     Raises InvalidInput or NothingFits with every problem of the file that could be found.
     """
     spec = load_spec(path)
-    architecture, accelerator, defaults = _named_by(spec)
+    architecture, accelerator, defaults = named_by(spec)
     derivation = derive(spec, architecture, defaults)
     workload = replace(spec.workload, random_range_ratio=_random_range_ratio(spec))
-    measured = (*profiles, *_profiles_of(spec))
+    measured = (*profiles, *profiles_of(spec))
     studies = plan_studies(spec, architecture, accelerator, defaults, measured)
     try:
         capacities = capacity_of_engines(
@@ -70,7 +70,7 @@ def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Est
     return Estimate(spec=spec, derivation=derivation, capacities=capacities, studies=studies)
 
 
-def _named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:
+def named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:
     """What a spec names; raises InvalidInput with every name that leads nowhere."""
     problems: list[Problem] = []
 
@@ -134,7 +134,7 @@ def _placed(spec: Spec, derivation: Derivation, error: NothingFits) -> list[Prob
     return sorted(placed, key=lambda problem: problem.line)
 
 
-def _profiles_of(spec: Spec) -> tuple[MeasuredProfile, ...]:
+def profiles_of(spec: Spec) -> tuple[MeasuredProfile, ...]:
     """The measured start-ups in the files that a spec names."""
     return tuple(profile for path in spec.profiles for profile in read_profiles(path))
 

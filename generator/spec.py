@@ -129,6 +129,7 @@ class Spec:
     frontend: Mapping[str, Any] | None
     sections: Mapping[str, Any]
     workload: Workload
+    benchmark: Mapping[str, Any]
     sizing: SizingRules
     deployments: tuple[DeploymentSpec, ...]
     probes: tuple[ProbeSpec, ...]

@@ -83,6 +83,7 @@ class _SpecReader:
             frontend=data.get("frontend"),
             sections=data.get("sections", {}),
             workload=Workload(**data["workload"]),
+            benchmark=data.get("benchmark", {}),
             sizing=sizing_of(data.get("sizing", {})),
             deployments=deployments + accuracy,
             probes=probes,

@@ -24,6 +24,7 @@ _COMMANDS = {
     "explain": "generator.cli.explain",
     "diff": "generator.cli.diff",
     "migrate": "generator.cli.migrate",
+    "compose": "generator.cli.compose",
     "submit": "generator.cli.submit",
     "status": "generator.cli.status",
     "resume": "generator.cli.resume",

@@ -1,0 +1,128 @@
+"""pdrecipe compose: results of phase studies to the deployments worth running."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from generator.cli.measured import profile_option
+from generator.cli.output import definitions, echo, paragraph, progress, table, talk
+from generator.composition import compose as composing
+from generator.composition.compose import DEFAULT_MARGIN, Composition
+from generator.composition.document import composition_document
+from generator.composition.pairs import Target
+from generator.composition.view import (
+    comparison_notes,
+    comparison_rows,
+    deployment_notes,
+    deployment_table,
+    phase_notes,
+    reason_rows,
+    saving_notes,
+)
+from generator.composition.written_groups import groups_lines
+from generator.estimation import named_by, profiles_of
+from generator.facts import MeasuredProfile
+from generator.results.point_file import read_points
+from generator.spec_reader import load_spec
+from generator.spec_rewriting import with_sections, write_spec
+from generator.workload import parse_concurrencies
+
+
+def concurrencies_given(
+    _: click.Context, __: click.Parameter, value: str | None
+) -> tuple[int, ...]:
+    """Concurrencies as recipes write them, ascending; none where the option is absent."""
+    if value is None:
+        return ()
+    parts = value.split("x")
+    if not all(part.isdecimal() and 0 < int(part) <= 999_999 for part in parts):
+        raise click.BadParameter(f"{value!r} is no list such as 1x2x64")
+    return tuple(sorted(set(parse_concurrencies(value))))
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 0.9),
+    default=DEFAULT_MARGIN,
+    show_default=True,
+    help="Share of the prefill rate kept for transfer and queueing.",
+)
+@click.option(
+    "--concurrencies",
+    callback=concurrencies_given,
+    help="Loads to serve, such as 1x2x64; those of SPEC's deployments, or all measured ones.",
+)
+@click.option(
+    "--against", type=click.Path(path_type=Path), help="Another spec, to compare deployments with."
+)
+@click.option("--write", type=click.Path(path_type=Path), help="Write SPEC with these deployments.")
+@click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
+@profile_option
+def compose(
+    *,
+    results: Path,
+    spec: Path,
+    margin: float,
+    concurrencies: tuple[int, ...],
+    against: Path | None,
+    write: Path | None,
+    as_json: bool,
+    profiles: tuple[MeasuredProfile, ...],
+) -> None:
+    """Propose deployments for SPEC from RESULTS of its phase studies.
+
+    Layouts on each phase's own frontier, as many prefill workers as keep one decode worker fed,
+    and only what holds the load at SPEC's request length.
+    """
+    read = load_spec(spec)
+    architecture, accelerator, defaults = named_by(read)
+    other = load_spec(against) if against else None
+    target = Target(
+        spec=read,
+        architecture=architecture,
+        gpu=accelerator,
+        defaults=defaults,
+        profiles=(*profiles, *profiles_of(read)),
+    )
+    with progress("composing") as tick:
+        composition = composing.compose(
+            read_points(results),
+            target,
+            margin=margin,
+            concurrencies=concurrencies,
+            against=other.deployments if other else (),
+            on_load=tick,
+        )
+    if write is not None:
+        text = with_sections(read, {"groups": groups_lines(composition)})
+        write_spec(write, text, read)
+        talk(f"wrote {write}; render it: pdrecipe generate {write}")
+    if as_json:
+        echo(json.dumps(composition_document(composition), indent=2))
+    else:
+        _show(composition, str(against))
+
+
+def _show(composition: Composition, against: str) -> None:
+    for text in phase_notes(composition):
+        paragraph(text)
+    echo()
+    for text in deployment_notes(composition):
+        paragraph(text)
+    echo(f"\n{table(*deployment_table(composition))}\n")
+    echo(definitions(reason_rows(composition)))
+    echo()
+    for text in saving_notes(composition):
+        paragraph(text)
+    if composition.comparisons:
+        echo()
+        for text in comparison_notes(composition.comparisons, against):
+            paragraph(text)
+        if rows := comparison_rows(composition.comparisons):
+            echo(definitions(rows))

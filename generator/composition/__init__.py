@@ -1,0 +1,1 @@
+"""From phases measured alone to the deployments worth running: frontiers, rates, proposals."""

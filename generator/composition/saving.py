@@ -1,0 +1,125 @@
+"""What composing costs against measuring every combination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.composition.pairs import Pair, PairChecker
+from generator.composition.phase_frontier import decode_at, prefill_at
+from generator.composition.phase_points import Phases
+from generator.composition.proposals import Candidate, Rules
+from generator.errors import InvalidInput
+from generator.parallel import WorkerPool
+from generator.units import ceil_div
+
+_SA_BENCH_PROMPTS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Points to run, the starts of engines they take, and the GPU-hours of the measured load."""
+
+    points: int
+    starts: int
+    gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """The phases and the composed set against every combination that could run.
+
+    ``refused`` counts the points of combinations that cannot: roles that do not pair, a decode
+    engine that does not hold the load, more nodes than there are.
+    """
+
+    phases: Cost
+    composed: Cost
+    product: Cost
+    refused: int
+    most_workers: int
+    requests_per_concurrency: int
+
+    @property
+    def spent(self) -> float:
+        return self.phases.gpu_hours + self.composed.gpu_hours
+
+    @property
+    def share_saved(self) -> float:
+        """The share of the product's GPU-hours that need not be spent."""
+        return 1 - self.spent / self.product.gpu_hours if self.product.gpu_hours else 0.0
+
+
+def prompts_per_concurrency(benchmark: Mapping[str, Any]) -> int:
+    """Requests of a point for each of its concurrent ones; sa-bench's default where not said."""
+    said = benchmark.get("num_prompts_mult")
+    return said if isinstance(said, int) and said > 0 else _SA_BENCH_PROMPTS
+
+
+def estimate_saving(
+    phases: Phases,
+    chosen: Iterable[Candidate],
+    deployments: int,
+    concurrencies: Iterable[int],
+    checker: PairChecker,
+    rules: Rules,
+) -> Saving:
+    """GPU-hours of the measured intervals, warm-up and start-ups left out on every side.
+
+    The phases count as they were measured. Any other point takes concurrency times the spec's
+    prompts, at the lower of what its decode worker completes and what its prefill workers read.
+    The product is every prefill layout, in one to as many workers as the composed set has, before
+    every decode layout with every count of drafted tokens, at every concurrency measured for it.
+    """
+    listed = list(chosen)
+    requests = prompts_per_concurrency(checker.target.spec.benchmark)
+    most = max((each.match.workers for each in listed), default=1)
+    hours: list[float] = []
+    starts: set[tuple[str, int, str]] = set()
+    refused = 0
+    for prefill, decode in ((p, d) for p in phases.prefill for d in phases.decode):
+        for workers in range(1, most + 1):
+            for concurrency in concurrencies:
+                point = decode_at(phases.decode[decode], concurrency)
+                share = ceil_div(concurrency, workers)
+                fed = prefill_at(phases.prefill[prefill], share)
+                if point is None or fed is None:
+                    continue
+                pair = Pair(prefill=prefill.name, workers=1, decode=decode, concurrency=concurrency)
+                gpus = _gpus(pair, workers, rules)
+                if gpus is None or checker.check(pair).refusal:
+                    refused += 1
+                    continue
+                rate = min(point.requests_per_s, workers * fed.requests_per_s)
+                hours.append(gpus * concurrency * requests / rate / 3600)
+                starts.add((prefill.name, workers, str(decode)))
+    return Saving(
+        phases=Cost(
+            points=len(phases.paid),
+            starts=len(phases.prefill) + len(phases.decode),
+            gpu_hours=sum(point.gpu_hours for point in phases.paid),
+        ),
+        composed=Cost(
+            points=len(listed),
+            starts=deployments,
+            gpu_hours=sum(
+                each.gpus * each.concurrency * requests / each.decode.requests_per_s / 3600
+                for each in listed
+            ),
+        ),
+        product=Cost(points=len(hours), starts=len(starts), gpu_hours=sum(hours)),
+        refused=refused,
+        most_workers=most,
+        requests_per_concurrency=requests,
+    )
+
+
+def _gpus(pair: Pair, workers: int, rules: Rules) -> int | None:
+    """GPUs of a combination's nodes; None where it cannot be placed."""
+    layout = WorkerPool(workers=workers, layout=pair.prefill_layout)
+    try:
+        gpus = rules.gpus_of((layout, WorkerPool(workers=1, layout=pair.decode.layout)))
+    except InvalidInput:
+        return None
+    return gpus if gpus <= rules.most_nodes * rules.gpus_per_node else None

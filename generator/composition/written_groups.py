@@ -1,0 +1,42 @@
+"""Composed deployments as the ``groups:`` section of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from generator.composition.compose import Composition
+from generator.composition.explanation import prefill_reason
+from generator.composition.grouping import ComposedDeployment, ComposedGroup
+
+
+def groups_lines(composition: Composition) -> list[str]:
+    """The lines below ``groups:``, each deployment under the arithmetic of its rate match."""
+    origin = " and ".join(composition.phases.origins)
+    requests = composition.saving.requests_per_concurrency
+    return [
+        f"  # Composed by pdrecipe from {origin} phase studies. Above each deployment, at its",
+        "  # highest load: prefill workers x requests/s of one x (1 - margin) >= those of decode.",
+        *(line for group in composition.groups for line in _group(group, requests)),
+    ]
+
+
+def _group(group: ComposedGroup, requests_per_concurrency: int) -> Iterator[str]:
+    tokens = group.decode.num_speculative_tokens
+    limit = group.time_limit(requests_per_concurrency)
+    yield (
+        f"  - {{name: {group.name}, decode: 1x{group.decode.name}, mtp: {tokens},"
+        f' time_limit: "{limit}", deployments: ['
+    )
+    for index, deployment in enumerate(group.deployments):
+        is_last = index + 1 == len(group.deployments)
+        yield from _deployment(deployment, "]}" if is_last else ",")
+
+
+def _deployment(deployment: ComposedDeployment, end: str) -> Iterator[str]:
+    highest = deployment.candidates[-1]
+    loads = ", ".join(map(str, deployment.concurrencies))
+    yield f"      # {highest.concurrency}: {prefill_reason(highest)}"
+    yield (
+        f"      {{file: {deployment.file}, prefill: {deployment.prefill},"
+        f" concurrencies: [{loads}]}}{end}"
+    )

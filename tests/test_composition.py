@@ -1,0 +1,384 @@
+"""From phase studies to deployments, on synthetic rates that agree with the article's words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from generator.composition.compose import Composition, compose
+from generator.composition.grouping import group_candidates
+from generator.composition.pairs import Target
+from generator.composition.phase_frontier import decode_at, frontier, prefill_at
+from generator.composition.phase_points import EngineKind, PhasePoint, read_phases
+from generator.composition.rate_matching import match_rates
+from generator.estimation import named_by
+from generator.results.point import Invalidity, MeasuredPoint, Origin
+from generator.results.point_file import parse_points, points_text
+from generator.spec import Spec
+from generator.spec_reader import load_spec
+from generator.spec_rewriting import with_sections
+from generator.workload import Workload
+from tests.conftest import REPOSITORY
+from tests.small_specs import SPEC, run, spec_folder
+from tests.synthetic_studies import synthetic_studies
+
+QWEN38 = REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
+RESULTS = REPOSITORY / "tests/data/studies/qwen38_synthetic.jsonl"
+ARTICLE = json.loads((REPOSITORY / "tests/data/studies/article.json").read_text("utf-8"))
+PUBLISHED = json.loads((REPOSITORY / "tests/data/published/qwen38_article.json").read_text("utf-8"))
+WORKLOAD = Workload(isl=8192, osl=1024)
+
+
+def points() -> tuple[MeasuredPoint, ...]:
+    return parse_points(RESULTS.read_bytes(), str(RESULTS))
+
+
+def target(spec: Spec) -> Target:
+    architecture, gpu, defaults = named_by(spec)
+    return Target(spec=spec, architecture=architecture, gpu=gpu, defaults=defaults, profiles=())
+
+
+@pytest.fixture(scope="module")
+def qwen38() -> Composition:
+    spec = load_spec(QWEN38)
+    return compose(points(), target(spec), against=spec.deployments)
+
+
+def test_the_committed_results_are_the_stated_model_s() -> None:
+    assert RESULTS.read_text("utf-8") == points_text(synthetic_studies(QWEN38))
+    assert {point.origin for point in points()} == {Origin.SYNTHETIC}
+
+
+# --- the article's method -----------------------------------------------------------------------
+
+
+def test_leads_are_the_article_s(qwen38: Composition) -> None:
+    assert ARTICLE["studies"]["prefill"]["best"] == {
+        "concurrency <= 16": "TP4DP2+EP", "above": "TP2DP4+EP",
+    }  # fmt: skip
+    assert list(map(str, qwen38.prefill_leads)) == ["TP4DP2+EP (1-16)", "TP2DP4+EP (32-512)"]
+    assert ARTICLE["studies"]["decode"]["best"] == {
+        "low": "TEP8 with MTP 3", "512 and 1024": "TEP8", "high": "TP4DP4+EP",
+    }  # fmt: skip
+    assert list(map(str, qwen38.decode_leads)) == [
+        "TEP8 MTP3 (1-256)", "TEP8 (512-1024)", "TP4DP4+EP (2048-2560)",
+    ]  # fmt: skip
+
+
+def rows(row: dict[str, Any]) -> tuple[str, str, int, tuple[int, ...]]:
+    loads = tuple(map(int, row["concurrencies"].split("x")))
+    return row["prefill"], row["decode"], row["mtp"], loads
+
+
+def test_the_article_s_eight_shapes_but_for_the_smallest_prefill(qwen38: Composition) -> None:
+    composed = [
+        (
+            deployment.prefill,
+            f"1x{group.decode.name}",
+            group.decode.num_speculative_tokens,
+            deployment.concurrencies,
+        )
+        for group in qwen38.groups
+        for deployment in group.deployments
+    ]
+    published = list(map(rows, PUBLISHED["recipes"]))
+    assert composed[0] == ("1xTP4DP2+EP", "1xTEP8", 3, (1, 2, 4))
+    assert published[0] == ("1xTEP8", "1xTEP8", 3, (1, 2, 4))
+    assert composed[1:] == published[1:]
+    assert [group.name for group in qwen38.groups] == [
+        "cc1-4", "cc8-16", "cc32-64", "cc128-256", "cc512-1024", "cc2560",
+    ]  # fmt: skip
+
+
+def test_the_ends_are_near_the_article_s_headline(qwen38: Composition) -> None:
+    chosen = [choice.chosen for choice in qwen38.choices if choice.chosen]
+    headline = ARTICLE["headline"]
+    assert chosen[-1].tokens_per_s_per_gpu == pytest.approx(
+        headline["total_tokens_per_s_per_gpu"], rel=0.02
+    )
+    assert chosen[0].tokens_per_s_per_user == pytest.approx(
+        headline["generated_tokens_per_s_per_user"], rel=0.02
+    )
+
+
+# Concurrency, prefill workers, supplied and needed requests/s, GPUs.
+MATCHES = [
+    (16, 1, 5.28, 1.05, 16),
+    (64, 1, 6.88, 2.55, 16),
+    (128, 1, 7.28, 6.18, 24),
+    (256, 2, 14.57, 9.91, 32),
+    (512, 2, 14.57, 14.18, 32),
+    (1024, 3, 21.85, 18.09, 40),
+    (2560, 4, 29.14, 25.97, 48),
+]
+
+
+@pytest.mark.parametrize(("load", "workers", "supplied", "needed", "gpus"), MATCHES)
+def test_rates(
+    load: int, workers: int, supplied: float, needed: float, gpus: int, qwen38: Composition
+) -> None:
+    (chosen,) = [choice.chosen for choice in qwen38.choices if choice.concurrency == load]
+    assert chosen is not None
+    assert (chosen.match.workers, chosen.gpus) == (workers, gpus)
+    assert chosen.match.supplied == pytest.approx(supplied, abs=0.005)
+    assert chosen.match.needed == pytest.approx(needed, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("load", "leader", "reason"),
+    [
+        (256, EngineKind(name="TEP8", num_speculative_tokens=3), "holds 172.35 of 256 requests"),
+        (512, EngineKind(name="TEP8"), "block size forced from 1056 to 2112"),
+        (1024, EngineKind(name="TEP8"), "holds 393.25 of 1024 requests of 9216 tokens"),
+    ],
+)
+def test_what_wins_the_study_may_not_hold_the_workload(
+    load: int, leader: EngineKind, reason: str, qwen38: Composition
+) -> None:
+    (choice,) = [choice for choice in qwen38.choices if choice.concurrency == load]
+    assert choice.measured[0].kind == leader
+    (rejection,) = [each for each in choice.rejected if each.decode.kind == leader]
+    assert reason in rejection.reason
+    assert choice.chosen is not None
+    assert choice.chosen.decode.kind == EngineKind(name="TP4DP4+EP", num_speculative_tokens=3)
+
+
+def test_differences_to_the_published_set_are_explained(qwen38: Composition) -> None:
+    agreed = [each.concurrency for each in qwen38.comparisons if each.agrees]
+    assert agreed == [8, 16, 32, 64, 128, 256, 512, 1024, 2560]
+    reasons = {each.concurrency: each.reasons for each in qwen38.comparisons}
+    rates, blocks = reasons[4]
+    assert rates == "prefill TP4DP2+EP reads 0.550 requests/s per GPU, TEP8 0.464 (+18%)"
+    assert blocks == (
+        "TEP8 would keep decode blocks of 1088 tokens, not 2176: room for 317 requests, not 196,"
+        " of which 4 run"
+    )
+    assert reasons[512][0].startswith("TEP8 does more (0.910 requests/s per GPU), but with")
+    assert reasons[128][0].endswith(
+        "with its prefill workers 2,168 tokens/s per GPU, this one 2,373"
+    )
+
+
+def test_saving(qwen38: Composition) -> None:
+    saving = qwen38.saving
+    assert saving.phases.points == len(points()) == 172
+    assert saving.phases.starts == 18
+    assert saving.phases.gpu_hours == pytest.approx(
+        sum(point.gpus.total * point.duration_s for point in points()) / 3600
+    )
+    assert (saving.composed.points, saving.composed.starts) == (12, 8)
+    assert saving.composed.gpu_hours == pytest.approx(24.3, abs=0.05)
+    assert (saving.product.points, saving.refused) == (2470, 986)
+    assert saving.share_saved == pytest.approx(0.977, abs=0.001)
+
+
+@pytest.mark.parametrize(("margin", "workers"), [(0.0, 2), (0.1, 2), (0.2, 3)])
+def test_margin_is_an_input(margin: float, workers: int) -> None:
+    spec = load_spec(QWEN38)
+    (choice,) = compose(points(), target(spec), margin=margin, concurrencies=(512,)).choices
+    assert choice.chosen is not None
+    assert choice.chosen.match.workers == workers
+
+
+# --- frontiers and rates --------------------------------------------------------------------------
+
+
+def phase_point(
+    rate: float, wait_ms: float | None = None, concurrency: int = 1, name: str = "TEP8"
+) -> PhasePoint:
+    return PhasePoint(
+        kind=EngineKind(name=name),
+        concurrency=concurrency,
+        requests_per_s=rate,
+        wait_ms=wait_ms,
+        gpus=8,
+        duration_s=1,
+        origin=Origin.SYNTHETIC,
+    )
+
+
+def values(point: PhasePoint) -> tuple[float, float]:
+    return point.requests_per_s_per_gpu, -(point.wait_ms or float("inf"))
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1))
+def test_frontier_is_what_nothing_beats(pairs: list[tuple[int, int]]) -> None:
+    listed = [phase_point(rate, wait) for rate, wait in pairs]
+    kept = frontier(listed)
+    assert kept
+    for point in listed:
+        beaten = any(
+            values(other) != values(point)
+            and all(a >= b for a, b in zip(values(other), values(point), strict=True))
+            for other in listed
+        )
+        assert (point in kept) is not beaten
+
+
+@given(
+    st.dictionaries(st.integers(1, 64), st.floats(0.1, 10), min_size=1),
+    st.floats(0.1, 50),
+    st.integers(1, 256),
+    st.floats(0, 0.5),
+)
+def test_fewest_workers_that_feed(
+    rates: dict[int, float], needed: float, load: int, margin: float
+) -> None:
+    curve = {rung: phase_point(rates[rung], concurrency=rung) for rung in sorted(rates)}
+    match = match_rates(curve, needed, load, margin, 6)
+    supplies = []
+    for workers in range(1, 7):
+        point = prefill_at(curve, -(-load // workers))
+        if point is None:
+            break
+        supplies.append(workers * point.requests_per_s * (1 - margin))
+    enough = [index + 1 for index, supplied in enumerate(supplies) if supplied >= needed]
+    assert (match.workers if match else None) == (enough[0] if enough else None)
+
+
+def test_what_was_measured_is_not_stretched() -> None:
+    curve = {2: phase_point(1, 10, 2), 8: phase_point(3, 20, 8)}
+    decode = {load: decode_at(curve, load) for load in (1, 2, 7, 8, 16)}
+    assert {load: point and point.requests_per_s for load, point in decode.items()} == {
+        1: None, 2: 1, 7: 1, 8: 3, 16: None,
+    }  # fmt: skip
+    prefill = {load: prefill_at(curve, load) for load in (1, 7, 8, 16)}
+    waits = {
+        load: point and (point.requests_per_s, point.wait_ms) for load, point in prefill.items()
+    }
+    assert waits == {1: None, 7: (1, 10), 8: (3, 20), 16: (3, 40)}
+
+
+def test_repeats_count_by_their_median_and_invalid_ones_not_at_all() -> None:
+    (first, *_) = [point for point in points() if point.subject.phase == "prefill"]
+    decode = next(point for point in points() if point.subject.phase == "decode")
+    repeats = [replace(first, duration_s=first.duration_s * factor) for factor in (1, 2, 3)]
+    broken = replace(first, duration_s=1e-6, invalid=(Invalidity(code="x", message="y"),))
+    phases = read_phases([*repeats, broken, decode], WORKLOAD, "gb300")
+    (curve,) = phases.prefill.values()
+    assert curve[first.subject.concurrency].requests_per_s == pytest.approx(
+        first.requests_per_s / 2
+    )
+    assert phases.notes == ("1 invalid result is left out.",)
+    assert len(phases.paid) == 4
+
+
+def test_rates_are_of_the_workload_s_requests() -> None:
+    phases = read_phases(points(), Workload(isl=4096, osl=500), "gb300")
+    prefill = phases.prefill[EngineKind(name="TP2DP4+EP")][128]
+    assert prefill.requests_per_s == pytest.approx(2 * 8.6 * 128 / 136, rel=1e-3)
+    decode = phases.decode[EngineKind(name="TEP8")][1]
+    assert decode.requests_per_s == pytest.approx(1000 / ((14 + 26 * 10 / 512 + 0.056) * 500), 1e-3)
+    assert phases.notes[0].startswith("Prefill was measured with prompts of 8192 tokens, not 4096")
+
+
+def test_groups_of_no_choice_are_none() -> None:
+    assert group_candidates([]) == ()
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_written_spec_is_taken_by_generate_and_passes_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = spec_folder(tmp_path, REPOSITORY, QWEN38.read_text("utf-8"))
+    monkeypatch.chdir(folder)
+    spec = Path("spec.yaml")
+    moved = spec.read_text("utf-8").replace("../models/qwen3.8-2.4t-a95b-nvfp4  ", "model  ")
+    spec.write_text(moved, encoding="utf-8")
+    result = run("compose", str(RESULTS), "spec.yaml", "--write", "next.yaml")
+    assert result.exit_code == 0
+    assert result.stderr == "wrote next.yaml; render it: pdrecipe generate next.yaml\n"
+    assert result.stdout.startswith("Synthetic results: these rates were not measured.\n")
+    assert "TP4DP4+EP MTP3" in result.stdout
+    written = Path("next.yaml").read_text("utf-8")
+    assert "from synthetic phase studies" in written
+    assert written.count("\n") - moved.count("\n") == 10
+    assert run("generate", "next.yaml", "--out", "out").exit_code == 0
+    assert Path("out/3xtp2dep4-1xtp4dep4-mtp3-cc1024.yaml").exists()
+    report = json.loads(run("check", "out", "--format", "json").stdout)
+    assert [each for each in report["findings"] if each["severity"] == "error"] == []
+
+
+def test_json() -> None:
+    result = run("compose", str(RESULTS), str(QWEN38), "--against", str(QWEN38), "--json")
+    document = json.loads(result.stdout)
+    schema = json.loads((REPOSITORY / "schemas/compose.schema.json").read_text("utf-8"))
+    Draft202012Validator(schema).validate(document)
+    assert document["origins"] == ["synthetic"]
+    assert [each["agrees"] for each in document["comparisons"]] == [False] * 3 + [True] * 9
+
+
+def test_a_load_that_nothing_serves_is_told_and_stops_no_other() -> None:
+    loads = ("--concurrencies", "4096x64")
+    result = run("compose", str(RESULTS), str(QWEN38), *loads)
+    assert result.exit_code == 0
+    assert "nothing serves it: no decode engine was measured at it" in result.stdout
+    alone = run("compose", str(RESULTS), str(QWEN38), "--concurrencies", "4096")
+    assert alone.exit_code == 4
+    assert "nothing serves concurrency 4096: no decode engine was measured at it" in alone.stderr
+
+
+def test_without_deployments_all_measured_loads_are_composed(tmp_path: Path) -> None:
+    text = SPEC.partition("groups:")[0] + (
+        "studies: {decode: {workload: {isl: 1, osl: 1000}, layouts: [TEP8]}}\n"
+    )
+    folder = spec_folder(tmp_path, REPOSITORY, text)
+    spec = load_spec(folder / "spec.yaml")
+    composition = compose(points(), target(spec))
+    assert [choice.concurrency for choice in composition.choices] == [
+        1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2560,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('"type": "gb300"', "results are of gb200, the spec is for gb300"),
+        ('"configuration": "1xTEP8"', "configuration '1xTEPP' of synthetic: layout 'TEPP'"),
+        ('"phase": "decode"', "no valid result of a decode study"),
+    ],
+)
+def test_results_that_cannot_be_used(change: str, message: str, tmp_path: Path) -> None:
+    changed = {
+        '"type": "gb300"': '"type": "gb200"',
+        '"configuration": "1xTEP8"': '"configuration": "1xTEPP"',
+        '"phase": "decode"': '"phase": "disaggregated"',
+    }[change]
+    results = tmp_path / "results.jsonl"
+    results.write_text(RESULTS.read_text("utf-8").replace(change, changed), encoding="utf-8")
+    result = run("compose", str(results), str(QWEN38))
+    assert result.exit_code == 3
+    (line,) = result.stderr.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        (["--write", "elsewhere/next.yaml"], 3, "is in another folder than the spec"),
+        (["--write", str(QWEN38)], 3, "is the spec itself"),
+        (["--concurrencies", "1,2"], 2, "is no list such as 1x2x64"),
+        (["--concurrencies", "0"], 2, "is no list such as 1x2x64"),
+        (["--margin", "1"], 2, "margin"),
+    ],
+)
+def test_mistakes_of_the_command_line(arguments: list[str], exit_code: int, message: str) -> None:
+    result = run("compose", str(RESULTS), str(QWEN38), *arguments)
+    assert result.exit_code == exit_code
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("spec", sorted((REPOSITORY / "recipes/specs").glob("*.yaml")), ids=str)
+def test_rewriting_nothing_changes_nothing(spec: Path) -> None:
+    read = load_spec(spec)
+    assert with_sections(read, {}) == read.document.text
+    assert with_sections(read, {"missing": None}) == read.document.text
