@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from generator.cli.measured import profile_option
-from generator.cli.output import definitions, echo, paragraph, progress, table, talk
+from generator.cli.output import definitions, echo, paragraph, table, talk
+from generator.cli.progress import progress
 from generator.composition import compose as composing
 from generator.composition.compose import DEFAULT_MARGIN, Composition
 from generator.composition.document import composition_document

@@ -10,8 +10,9 @@ import click
 
 from generator import __version__
 from generator.cli.measured import profile_option
-from generator.cli.output import progress, talk
+from generator.cli.output import talk
 from generator.cli.pareto import read_all
+from generator.cli.progress import progress
 from generator.errors import InvalidInput, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
