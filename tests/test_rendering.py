@@ -238,4 +238,4 @@ def test_committed_pair_means_one_recipe(path: Path) -> None:
 
 
 def test_there_are_committed_recipes() -> None:
-    assert len(COMMITTED) == 8 + 8 + 8 + 20
+    assert len(COMMITTED) == 8 + 8 + 8 + 18 + 20
