@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -448,3 +449,65 @@ def test_torn_ledger_is_named() -> None:
     result = run("status", "s")
     assert result.stdout == "1 point: 1 done.\n"
     assert "the last line is torn and ignored" in result.stderr
+
+
+# --- what is gone -----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_ledger_that_is_gone_sends_nothing() -> None:
+    answer("submit", "recipes/a.yaml", *FAST, "--command", "true", "--sweep", "s")
+    Path("s/ledger.jsonl").unlink()
+    before = files()
+    for words in (["status", "s"], ["resume", "s", "--yes"], ["submit", "recipes", "--sweep", "s"]):
+        (line,) = refusal(run(*words), 3)
+        assert "ledger.jsonl" in line
+        assert "arrays/ and points/" in line
+        assert "restore it from a copy" in line
+    assert files() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_submission_that_was_cut_short_before_its_points() -> None:
+    answer("submit", "recipes/a.yaml", *FAST, "--command", "true", "--sweep", "s")
+    for name in ("arrays", "points"):
+        shutil.rmtree(f"s/{name}")
+    Path("s/ledger.jsonl").unlink()
+    told = ["no points: the submission was cut short; submit again."]
+    assert answer("status", "s", code=10) == told
+    assert answer("resume", "s", "--yes", code=10) == told
+    assert document("s", code=10)["complete"] is False
+    answer("submit", "recipes/a.yaml", "--yes", "--sweep", "s")
+    assert answer("status", "s") == ["2 points: 2 done."]
+
+
+@pytest.mark.usefixtures("folder")
+def test_site_file_that_is_gone_sends_nothing() -> None:
+    site = Path("site.yaml")
+    site.write_text("version: 1\nname: here\nslurm: {account: mine}\n", encoding="utf-8")
+    answer("submit", "recipes", *FAST, "--command", WORK, "--sweep", "s", "--site", "site.yaml")
+    Path("s/site.yaml").unlink()
+    for words in (["resume", "s", "--yes"], ["submit", "recipes", "--sweep", "s", "--yes"]):
+        (line,) = refusal(run(*words), 3)
+        assert "site.yaml: is gone" in line
+    answer("submit", "recipes", "--sweep", "s", "--yes", "--site", "site.yaml")
+    assert Path("s/site.yaml").exists()
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("shape", ["truncated", "oversized", "folder"])
+def test_result_that_cannot_be_read_says_what_to_do(shape: str) -> None:
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true", "--sweep", "s")
+    (result,) = Path("s/points").glob("*/result.json")
+    text = result.read_bytes()
+    result.unlink()
+    if shape == "folder":
+        result.mkdir()
+    else:
+        result.write_bytes(text[:20] if shape == "truncated" else text + b" " * 2**23)
+    told = answer("status", "s", code=10)
+    (line,) = [each for each in told if str(result) in each]
+    assert line.endswith("(delete it, then pdrecipe resume)")
+    result.rmdir() if shape == "folder" else result.unlink()
+    answer("resume", "s", "--yes")
+    assert answer("status", "s") == ["1 point: 1 done."]

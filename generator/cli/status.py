@@ -10,7 +10,13 @@ import click
 
 from generator.cli.output import echo, table, talk
 from generator.cli.progress import bar, is_watched, show_line
-from generator.cli.sweep_work import keep_others_out, opened_client, sweep_alone, sweep_option
+from generator.cli.sweep_work import (
+    NOT_ALL_DONE,
+    keep_others_out,
+    opened_client,
+    sweep_alone,
+    sweep_option,
+)
 from generator.cluster.protocol import NodeProblem
 from generator.errors import ClusterFailure, InvalidInput, PdrecipeError
 from generator.sweep.client import SweepClient
@@ -25,8 +31,6 @@ from generator.sweep.status_view import (
     status_summary,
 )
 from generator.sweep.statuses import PointState
-
-_NOT_ALL_DONE = 10
 
 
 @click.command()
@@ -147,4 +151,4 @@ def _exit_code(view: Look) -> int:
         return 0
     report = view.observation.report
     silent = report is not None and not report.queue_answered
-    return ClusterFailure.exit_code if silent else _NOT_ALL_DONE
+    return ClusterFailure.exit_code if silent else NOT_ALL_DONE

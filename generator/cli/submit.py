@@ -130,6 +130,7 @@ def submit(
         "max_parallel": max_parallel,
         "canary": canary,
         "stop_after": stop_after,
+        "has_site": True if site else None,
     }
     folder = SweepFolder(root=root.resolve())
     settings = _settings(folder, {key: each for key, each in options.items() if each is not None})

@@ -31,8 +31,11 @@ from generator.sweep.planning import Plan
 from generator.sweep.selection import Choice
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import ANY_SITE, launcher_of
+from generator.sweep.status_view import NO_POINTS
 
 SWEEPS = Path("sweeps")
+NOT_ALL_DONE = 10
+"""The exit code for a sweep with points that are not done."""
 
 
 def sweep_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -209,6 +212,9 @@ def send_again(
         client = opened_client(folder)
         choice = choose(history(folder.ledger.read().events))
         view = refreshed(client)
+        if not view.statuses:
+            echo(f"{NO_POINTS}.")
+            click.get_current_context().exit(NOT_ALL_DONE)
         planned = client.plan(view, choice)
         show_plan(client, view, planned)
         if dry_run:

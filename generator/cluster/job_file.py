@@ -25,7 +25,7 @@ ATTEMPTS = "attempts"
 DONE = "done"
 FAILED = "failed"
 VERSION = 1
-_HINT = "move it away, then resume the sweep"
+_HINT = "delete it, then pdrecipe resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +170,12 @@ def read_result(folder: Path) -> PointResult | None:
     path = folder / RESULT_FILE
     if not path.exists():
         return None
-    if not path.is_file():  # opening a pipe would wait for ever
-        raise _broken(path, "is not a regular file")
-    document = _read(path, "result")
+    try:
+        if not path.is_file():  # opening a pipe would wait for ever
+            raise _broken(path, "is not a regular file")
+        document = _read(path, "result")
+    except InvalidInput as error:
+        raise InvalidInput(replace(each, hint=_HINT) for each in error.problems[:1]) from error
     fields = {name: document[name] for name in PointResult.__dataclass_fields__}
     return PointResult(**{**fields, "nodes": tuple(document["nodes"])})
 

@@ -32,7 +32,8 @@ class SweepSettings:
     """How a sweep is submitted; kept, so that it is resumed the same way.
 
     ``command`` is the template of the ``command`` launcher. ``max_parallel`` is in jobs, 0 for no
-    limit. ``stop_after`` like failures the sweep stops itself, 0 for never.
+    limit. ``stop_after`` like failures the sweep stops itself, 0 for never. ``has_site``: a copy of
+    a site file belongs to it.
     """
 
     version: int = _VERSION
@@ -43,6 +44,7 @@ class SweepSettings:
     max_parallel: int = 0
     canary: bool = True
     stop_after: int = 5
+    has_site: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +78,18 @@ class SweepFolder:
         return tuple(self.job(token, index) for index in range(count))
 
     def read_site(self) -> Site | None:
-        """The site the sweep was submitted to, None where none was named."""
+        """The site the sweep was submitted to, None where none was named.
+
+        Raises InvalidInput where it was named and its copy is gone.
+        """
         path = self.root / SITE_FILE
-        return read_site(path) if path.exists() else None
+        if path.exists():
+            return read_site(path)
+        if self.read_settings().has_site:
+            message = "is gone, and jobs would go out without its partition and account"
+            hint = f"put it back: pdrecipe submit {self.root.name} --site FILE keeps a new copy"
+            raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
+        return None
 
     def write_site(self, text: str) -> None:
         """Keep the site file: later edits of it change nothing."""
@@ -153,7 +164,25 @@ def open_sweep(path: Path) -> SweepFolder:
         raise InvalidInput(Problem(message="is not a sweep", hint=hint, source=str(path)))
     folder = SweepFolder(root=path.resolve())
     _demand_own(folder.root)
+    _demand_ledger(folder.root)
     return folder
+
+
+def _demand_ledger(root: Path) -> None:
+    """Refuse a sweep that sent jobs and lost the record of them: it would send them again."""
+    if (root / LEDGER_FILE).exists():
+        return
+    found = [name for name in ("arrays", "points") if _holds_something(root / name)]
+    if found:
+        there = " and ".join(f"{name}/" for name in found)
+        message = f"is gone, but {there} beside it hold what this sweep sent"
+        hint = "nothing is sent; restore it from a copy, or start a new sweep folder"
+        problem = Problem(message=message, hint=hint, source=str(root / LEDGER_FILE))
+        raise InvalidInput(problem)
+
+
+def _holds_something(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _is_begun(root: Path) -> bool:

@@ -38,8 +38,8 @@ def status_document(
 
 
 def is_complete(look: Look) -> bool:
-    """Whether every point is done; a sweep without points is."""
-    return all(each.state is PointState.DONE for each in look.statuses)
+    """Whether every point is done; a sweep without points was cut off before it had them."""
+    return bool(look.statuses) and all(each.state is PointState.DONE for each in look.statuses)
 
 
 def _point(status: PointStatus, look: Look) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 
 from generator.cluster.protocol import NodeProblem
 from generator.sweep.looking import Look
+from generator.sweep.observation import Unreadable
 from generator.sweep.plan_view import Row, counted
 from generator.sweep.points import parse_point
 from generator.sweep.statuses import PointState, PointStatus
 
 MOST_ROWS = 40
+NO_POINTS = "no points: the submission was cut short; submit again"
 _LONGEST_WHY_CHARACTERS = 60
 # What needs a person first; what is done last.
 _ORDER = (
@@ -42,7 +44,7 @@ def status_summary(look: Look) -> str:
     """How many points are in which state: ``12 points: 4 done, 8 running``."""
     counts = Counter(each.state for each in look.statuses)
     listed = ", ".join(f"{counts[state]:,} {state}" for state in reversed(_ORDER) if counts[state])
-    return f"{counted(len(look.statuses), 'point')}: {listed}" if listed else "no points"
+    return f"{counted(len(look.statuses), 'point')}: {listed}" if listed else NO_POINTS
 
 
 def status_headers() -> Row:
@@ -62,6 +64,8 @@ def advice(look: Look, nodes: Iterable[NodeProblem]) -> list[str]:
     """What a person can do now."""
     counts = Counter(each.state for each in look.statuses)
     lines = [_node_line(each) for each in nodes]
+    results = look.observation.results.values()
+    lines += [each.why for each in results if isinstance(each, Unreadable)][:MOST_ROWS]
     again = counts[PointState.FAILED] + counts[PointState.LOST] + counts[PointState.PLANNED]
     if again or counts[PointState.INTENDED]:
         lines.append("pdrecipe resume sends what is missing, failed or lost")
