@@ -88,7 +88,7 @@ def test_curves_beyond_a_dozen_are_grey_and_counted() -> None:
 
 
 def test_styles_differ_without_colour() -> None:
-    assert len({(style.marker, style.dashes) for style in STYLES}) == len(STYLES)
+    assert len({(style.marker, style.is_hollow) for style in STYLES}) == len(STYLES)
 
 
 def test_two_figures_stand_in_one_page_without_a_common_name() -> None:

@@ -251,9 +251,9 @@ def _look(line: Line2D, series: Series) -> None:
         line.set_marker(style.marker)
         line.set(
             markersize=_REST_MARK if series.style is None else _MARK * _SCALE.get(style.marker, 1),
-            markerfacecolor=colour,
-            markeredgecolor=PAPER[0],
-            markeredgewidth=0.0 if series.style is None else 0.7,
+            markerfacecolor=PAPER[0] if style.is_hollow else colour,
+            markeredgecolor=colour if style.is_hollow else PAPER[0],
+            markeredgewidth=0.0 if series.style is None else 1.3 if style.is_hollow else 0.7,
         )
 
 

@@ -17,6 +17,7 @@ class Style:
     dark: str
     marker: str
     dashes: tuple[float, ...] = ()
+    is_hollow: bool = False
 
 
 _COLOURS = (
@@ -33,7 +34,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 _DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2))
 
 STYLES = tuple(
-    Style(colour=colour, dark=dark, marker=marker, dashes=dashes)
+    Style(colour=colour, dark=dark, marker=marker, dashes=dashes, is_hollow=bool(dashes))
     for dashes in _DASHES
     for (colour, dark), marker in zip(_COLOURS, _MARKERS, strict=True)
 )

@@ -16,8 +16,9 @@ from generator.results.wording import origins_label, rounded
 
 _MOST_NAMED = 12
 _MOST_TICKS = 12
+_MANY = 200
+_AXIS_STEPS, _OCTAVE_STEPS = 150, 8
 _WIDE_RATIO = 50
-_REST_STEPS = 400
 _STUDY_OF = {
     "prefill": "Prefill alone",
     "decode": "Decode alone",
@@ -85,7 +86,7 @@ def _curves(
             series.append(
                 Series(
                     name=curve.label,
-                    marks=marks,
+                    marks=marks if curve.is_one_ladder else _apart(marks),
                     style=styles[curve.label],
                     line=Line.STRAIGHT if curve.is_one_ladder else Line.NONE,
                 )
@@ -120,19 +121,36 @@ def _rest(study: ParetoStudy, x: Axis | None, styles: dict[str, int]) -> Iterato
     """The points of curves without a name, in grey."""
     others = [curve for curve in study.curves if curve.label not in styles]
     if others:
-        marks = _thinned([_mark(each, x) for curve in others for each in curve.points])
+        marks = _unlabelled([_mark(each, x) for curve in others for each in curve.points])
         name = f"{len(others)} others"
         yield Series(name=name, marks=marks, style=None, line=Line.NONE)
 
 
-def _thinned(marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """Grey marks without labels, those that would cover each other drawn once."""
-    if not marks:
-        return ()
-    x_step = max(abs(mark.x) for mark in marks) / _REST_STEPS or 1.0
-    y_step = max(abs(mark.y) for mark in marks) / _REST_STEPS or 1.0
-    cells = {(round(mark.x / x_step), round(mark.y / y_step)): mark for mark in reversed(marks)}
-    return tuple(Mark(x=cells[at].x, y=cells[at].y) for at in sorted(cells))
+def _apart(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """The marks in an order of their own, those that would cover each other once."""
+    xs, ys = _steps([mark.x for mark in marks]), _steps([mark.y for mark in marks])
+    places: dict[object, Mark] = {}
+    for place, mark in zip(zip(xs, ys, strict=True), marks, strict=True):
+        places.setdefault(place, mark)
+    return tuple(sorted(places.values(), key=lambda mark: (mark.x, mark.y)))
+
+
+def _steps(values: Sequence[float]) -> list[tuple[int, int]]:
+    """Where values are on an axis, in steps of less than a mark, linear and by ratio.
+
+    Both, since low values are apart on a log axis that are one on a linear axis.
+    """
+    high = max(map(abs, values), default=0.0) or 1.0
+    return [
+        (round(value / high * _AXIS_STEPS), round(math.log2(value / high) * _OCTAVE_STEPS))
+        if value > 0
+        else (0, 0)
+        for value in values
+    ]
+
+
+def _unlabelled(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    return tuple(Mark(x=mark.x, y=mark.y) for mark in _apart(marks))
 
 
 # --- the frontier -----------------------------------------------------------------------------
@@ -147,7 +165,7 @@ def frontier_chart(study: ParetoStudy) -> Chart:
     series = [
         Series(
             name="not on the frontier",
-            marks=_thinned([_mark(each, x) for each in beaten]),
+            marks=_unlabelled([_mark(each, x) for each in beaten]),
             style=None,
             line=Line.NONE,
         )
@@ -225,6 +243,8 @@ def _notes(
         yield f"Not drawn: {reasons}."
     if is_about_curves and len(study.curves) > len(styles):
         yield f"{len(styles)} of {len(study.curves)} curves are named, those most on the frontier."
+    if len(study.points) > _MANY:
+        yield "Points that would cover each other are drawn once."
     repeated = max(each.y.count for each in study.points)
     if repeated > 1:
         yield f"A point is the mean of its runs, up to {repeated}."
