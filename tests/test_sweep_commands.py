@@ -511,3 +511,35 @@ def test_result_that_cannot_be_read_says_what_to_do(shape: str) -> None:
     result.rmdir() if shape == "folder" else result.unlink()
     answer("resume", "s", "--yes")
     assert answer("status", "s") == ["1 point: 1 done."]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("words", [["resume"], ["retry", "--failed"]], ids=["resume", "retry"])
+def test_sites_paths_are_looked_for_before_anything_is_sent_again(words: list[str]) -> None:
+    Path("site.yaml").write_text(SITE % (Path.cwd() / "model"), encoding="utf-8")
+    Path("model").mkdir()
+    answer("submit", "recipes", *FAST, "--command", WORK, "--site", "site.yaml", "--sweep", "s")
+    Path("model").rmdir()
+    result = run(*words, "--sweep", "s", "--yes")
+    assert result.exit_code == 3
+    assert "model: not on this node" in result.stderr
+    assert [each["attempts"] for each in document("s", code=10)["points"]] == [1, 1, 1, 1]
+    answer(*words, "--sweep", "s", "--yes", "--no-preflight")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["recipes", "--command", ""], 3, "the command is empty"),
+        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a number"),
+        (["", "--command", "true"], 2, "the path is empty"),
+        (["recipes", "--sweep", "", "--command", "true"], 2, "the path is empty"),
+    ],
+    ids=["command", "nan", "what", "sweep"],
+)
+def test_empty_words_are_refused(words: list[str], code: int, message: str) -> None:
+    before = files()
+    result = run("submit", "--cluster", "debug", "--yes", *words)
+    assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+    assert files() == before

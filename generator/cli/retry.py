@@ -10,6 +10,7 @@ from generator.cli.sweep_work import (
     dry_run_option,
     found_sweep,
     keep_others_out,
+    preflight_option,
     send_again,
     sweep_option,
     yes_option,
@@ -23,6 +24,7 @@ from generator.sweep.selection import Choice, failed, named
 @click.argument("points", metavar="[POINT...]", nargs=-1)
 @click.option("--failed", "all_failed", is_flag=True, help="Every point that failed.")
 @sweep_option
+@preflight_option
 @dry_run_option
 @yes_option
 def retry(
@@ -30,6 +32,7 @@ def retry(
     points: tuple[str, ...],
     all_failed: bool,
     sweep: Path | None,
+    look_first: bool,
     dry_run: bool,
     yes: bool,
 ) -> None:
@@ -45,4 +48,4 @@ def retry(
     def choose(known: History) -> Choice:
         return failed if all_failed else named(named_points(words, known))
 
-    send_again(folder, choose, yes=yes, dry_run=dry_run)
+    send_again(folder, choose, yes=yes, dry_run=dry_run, look_first=look_first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,14 @@ from generator.checks.run import check_recipes
 from generator.cli.output import echo, talk
 from generator.cli.sweep_work import (
     SWEEPS,
+    NamedPath,
     confirmed,
     demand_budget,
+    demand_paths,
     dry_run_option,
     keep_others_out,
     new_client,
+    preflight_option,
     refreshed,
     sent,
     show_plan,
@@ -35,7 +39,6 @@ from generator.site import Site, parse_site
 from generator.sweep.client import SweepClient
 from generator.sweep.directives import is_job_name
 from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep, is_sweep, open_sweep
-from generator.sweep.preflight import preflight
 from generator.sweep.recipe_files import common_name, read_recipes_to_send
 from generator.sweep.selection import never_sent
 from generator.sweep.site_use import ANY_SITE
@@ -44,12 +47,19 @@ from generator.sweep.swept_recipe import SweptRecipe
 _LAUNCHERS = ("srtctl", "command")
 
 
+def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
+    """The option's value; NaN, which passes for a float, would let every plan through."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number of GPU-hours")
+    return value
+
+
 @click.command()
 @click.argument("what", metavar="SWEEP|SPEC|RECIPE...", nargs=-1, required=True,
-                type=click.Path(path_type=Path))  # fmt: skip
+                type=NamedPath())  # fmt: skip
 @click.option(
     "--sweep",
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     help="Folder of the sweep, made if it is not there; sweeps/<what the names have in common>"
     " where absent.",
 )
@@ -66,7 +76,7 @@ _LAUNCHERS = ("srtctl", "command")
     type=click.Choice(CLUSTERS),
     help="slurm, processes on this machine (local), or this process (debug).  [default: slurm]",
 )
-@click.option("--site", type=click.Path(path_type=Path), help="Site file; the sweep keeps a copy.")
+@click.option("--site", type=NamedPath(), help="Site file; the sweep keeps a copy.")
 @click.option(
     "--launcher",
     type=click.Choice(_LAUNCHERS),
@@ -81,13 +91,13 @@ _LAUNCHERS = ("srtctl", "command")
     metavar="K",
     help="Like failures after which waiting jobs are cancelled; 0: never.  [default: 5]",
 )
+@preflight_option
 @click.option(
-    "--preflight/--no-preflight",
-    "look_first",
-    default=True,
-    help="Look for the site file's paths on a compute node first.",
+    "--max-gpu-hours",
+    type=click.FloatRange(0),
+    callback=_number,
+    help="Refuse a plan that may cost more.",
 )
-@click.option("--max-gpu-hours", type=click.FloatRange(0), help="Refuse a plan that may cost more.")
 @dry_run_option
 @yes_option
 def submit(
@@ -125,8 +135,8 @@ def submit(
     options = {
         "name": name,
         "cluster": cluster,
-        "launcher": launcher or ("command" if command else None),
-        "command": _words(command) if command else () if launcher == "srtctl" else None,
+        "launcher": launcher or ("command" if command is not None else None),
+        "command": _words(command) if command is not None else () if launcher == "srtctl" else None,
         "max_parallel": max_parallel,
         "canary": canary,
         "stop_after": stop_after,
@@ -184,10 +194,8 @@ def _submit(
         view = refreshed(client)
         planned = client.plan(view, never_sent)
         demand_budget(planned, max_gpu_hours)
-        if planned.arrays and look_first and (paths := client.site.paths()):
-            talk("looking for the site's paths on a compute node")
-            if unchecked := preflight(client.sender, planned.arrays[0].parameters, paths):
-                talk(f"{click.style('warning', fg='yellow')}: {unchecked}")
+        if look_first:
+            demand_paths(client, planned)
         if planned.arrays:
             sent(client, view, planned)
         else:

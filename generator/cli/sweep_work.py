@@ -28,6 +28,7 @@ from generator.sweep.plan_view import (
     reasons,
 )
 from generator.sweep.planning import Plan
+from generator.sweep.preflight import preflight
 from generator.sweep.selection import Choice
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import ANY_SITE, launcher_of
@@ -38,12 +39,24 @@ NOT_ALL_DONE = 10
 """The exit code for a sweep with points that are not done."""
 
 
+class NamedPath(click.Path):
+    """A path that is not the empty text, which would stand for this folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def sweep_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --sweep, the sweep folder that a command works on."""
     return click.option(
         "--sweep",
         "sweep",
-        type=click.Path(path_type=Path),
+        type=NamedPath(),
         help="Sweep folder; where absent the one here, or the only one under sweeps/.",
     )(command)
 
@@ -51,6 +64,16 @@ def sweep_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --yes, which answers what a command would ask."""
     return click.option("--yes", is_flag=True, help="Do not ask.")(command)
+
+
+def preflight_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --preflight, which is on unless told otherwise."""
+    return click.option(
+        "--preflight/--no-preflight",
+        "look_first",
+        default=True,
+        help="Look for the site file's paths on a compute node first.",
+    )(command)
 
 
 def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,6 +217,14 @@ def confirmed(question: str, *, yes: bool) -> None:
         raise AnswerIsNo(Problem(message="not confirmed, nothing was done", hint=hint))
 
 
+def demand_paths(client: SweepClient, planned: Plan) -> None:
+    """Refuse to send to nodes without the site's paths; errors as ``preflight``."""
+    if planned.arrays and (paths := client.site.paths()):
+        talk("looking for the site's paths on a compute node")
+        if unchecked := preflight(client.sender, planned.arrays[0].parameters, paths):
+            talk(f"{click.style('warning', fg='yellow')}: {unchecked}")
+
+
 def sent(client: SweepClient, view: Look, planned: Plan) -> None:
     """Send a plan, counting as it goes."""
     with progress("submitting", len(planned.jobs)) as tick:
@@ -205,7 +236,12 @@ def sent(client: SweepClient, view: Look, planned: Plan) -> None:
 
 
 def send_again(
-    folder: SweepFolder, choose: Callable[[History], Choice], *, yes: bool, dry_run: bool
+    folder: SweepFolder,
+    choose: Callable[[History], Choice],
+    *,
+    yes: bool,
+    dry_run: bool,
+    look_first: bool,
 ) -> None:
     """Plan what is chosen of a sweep by its history, show it, and send it, alone."""
     with folder.locked():
@@ -221,4 +257,6 @@ def send_again(
             show_scripts(client, view, planned)
         elif planned.arrays:
             confirmed(f"Send {counted(len(planned.jobs), 'job')}?", yes=yes)
+            if look_first:
+                demand_paths(client, planned)
             sent(client, view, planned)
