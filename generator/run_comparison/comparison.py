@@ -28,7 +28,7 @@ class Verdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     WITHIN = "within runs"
-    UNKNOWN = "1 run each"
+    UNKNOWN = "single runs"
     """Without a repeated run on either side nobody knows how far runs are apart."""
 
 
