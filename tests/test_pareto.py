@@ -256,7 +256,13 @@ def test_svg_is_the_same_bytes_again(results: Path, tmp_path: Path, kind: str) -
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("a.png", b"\x89PNG"), ("a.csv", b"origin,"), ("a.json", b"{\n")]
+    ("name", "start"),
+    [
+        ("a.png", b"\x89PNG"),
+        ("a.csv", b"origin,"),
+        ("a.json", b"{\n"),
+        ("a.html", b"<!doctype html>"),
+    ],
 )
 def test_other_files(results: Path, tmp_path: Path, name: str, start: bytes) -> None:
     done = run(results, "--out", tmp_path / "new" / name)

@@ -123,6 +123,21 @@ def test_two_factors_are_refused_by_name_unless_one_is_allowed() -> None:
     assert [each.key for each in answer.allowed] == ["container.image"]
 
 
+def test_a_pattern_allows_many_keys_and_drafts_are_in_the_configuration() -> None:
+    flags = {
+        "decode.max-num-seqs": "80",
+        "decode.block-size": "2176",
+        "decode.speculative-config.num_speculative_tokens": "0",
+    }
+    after = [replace(point, factors={**point.factors, **flags}) for point in runs(OTHER, 1)]
+    with pytest.raises(InvalidInput) as caught:
+        compared(runs(BEFORE, 1), after)
+    assert len(caught.value.problems) == 3
+    answer = compared(runs(BEFORE, 1), after, "decode.*")
+    assert [each.key for each in answer.varied] == ["configuration"]
+    assert [each.key for each in answer.allowed] == ["decode.block-size", "decode.max-num-seqs"]
+
+
 def test_a_side_that_mixes_is_refused() -> None:
     first, second = runs(BEFORE, 1, 1)
     mixed = [first, with_contract(second, workload__isl="4096")]

@@ -34,7 +34,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
 @click.command()
 @click.argument("before", metavar="A", type=click.Path(path_type=Path))
 @click.argument("after", metavar="B", type=click.Path(path_type=Path))
-@click.option("--allow", multiple=True, metavar="KEY", help="This key may differ as well.")
+@click.option("--allow", multiple=True, metavar="KEY", help="May differ too; also decode.*")
 @click.option(
     "--figures",
     callback=_names,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator import __version__
 from generator.cli.output import echo, paragraph, table, talk
 from generator.errors import InvalidInput, Problem
 from generator.files import write_bytes_atomically, write_text_atomically
@@ -22,6 +23,7 @@ from generator.results.point_file import read_points
 if TYPE_CHECKING:
     from generator.results.point import MeasuredPoint
 
+_PAGE = ".html"
 _KINDS = ("curves", "frontier", "phase")
 _USER_AXIS = "tokens_per_s_per_user"
 
@@ -73,7 +75,7 @@ def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
 @click.option("--mix", "may_mix", is_flag=True, help="Also where the contracts of runs differ.")
 @click.option("--figure", type=click.Choice(_KINDS), help="[default: frontier]")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Write a figure or table: .svg .png .csv .json."
+    "--out", type=click.Path(path_type=Path), help="Write a file: .svg .png .html .csv .json."
 )
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 def pareto(
@@ -99,8 +101,9 @@ def pareto(
 
     Axes: {axes}; latencies at any percentile, as ttft_p90_ms.
     """
-    if out is not None and out.suffix not in _WRITERS:
-        raise click.UsageError(f"--out takes a name that ends in {', '.join(_WRITERS)}")
+    suffixes = (*_WRITERS, _PAGE)
+    if out is not None and out.suffix not in suffixes:
+        raise click.UsageError(f"--out takes a name that ends in {', '.join(suffixes)}")
     if figure is not None and (out is None or out.suffix not in _FIGURES):
         raise click.UsageError("--figure goes with --out of a figure: .svg or .png")
     question = ParetoQuestion(
@@ -115,7 +118,10 @@ def pareto(
     )
     answer = study(read_all(results), question)
     if out is not None:
-        _WRITERS[out.suffix](out, answer, figure or "frontier")
+        if out.suffix == _PAGE:
+            _write_page(out, answer, results)
+        else:
+            _WRITERS[out.suffix](out, answer, figure or "frontier")
         talk(f"wrote {out}")
     if as_json:
         echo(json.dumps(pareto_document(answer), indent=2))
@@ -150,6 +156,14 @@ def show_study(answer: ParetoStudy) -> None:
     paragraph(area_sentence(answer))
     for each in answer.left_out:
         paragraph(f"left out: {len(each.points)} {each.reason}")
+
+
+def _write_page(out: Path, answer: ParetoStudy, results: tuple[Path, ...]) -> None:
+    from generator.report.frontier_page import frontier_page
+    from generator.report.page import render_page
+
+    names = ", ".join(map(str, results))
+    write_text_atomically(out, render_page(frontier_page(answer, names, {}, __version__)))
 
 
 def _write_svg(out: Path, answer: ParetoStudy, figure: str) -> None:

@@ -20,12 +20,14 @@ def heading(study: ParetoStudy) -> Iterator[str]:
     x, y = study.question.x, study.question.y
     yield f"x: {_axis(x)}. y: {_axis(y)}."
     left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
-    yield (
-        f"{len(study.points)} points of {len(study.curves)} curves{left_out}; {len(study.frontier)}"
-        " on the frontier."
-    )
+    yield (f"{_counted(study)}{left_out}; {len(study.frontier)} on the frontier.")
     for difference in study.mixed:
         yield f"MIXED: the runs do not share one contract, {difference}."
+
+
+def _counted(study: ParetoStudy) -> str:
+    points, curves = len(study.points), len(study.curves)
+    return f"{points} point{'s' * (points > 1)} of {curves} curve{'s' * (curves > 1)}"
 
 
 def _axis(axis: Axis) -> str:

@@ -16,7 +16,12 @@ from generator.report.evidence_sections import (
     reproduction_section,
 )
 from generator.report.inputs import ReportInputs
-from generator.report.measured_sections import phase_sections, serving_sections, serving_study
+from generator.report.measured_sections import (
+    goodput_sections,
+    phase_sections,
+    serving_sections,
+    serving_study,
+)
 from generator.report.runs import RunList
 from generator.results.point import Origin
 from generator.results.wording import origins_label, rounded
@@ -57,7 +62,8 @@ def _sections(inputs: ReportInputs, answer: ParetoStudy | None) -> Iterator[Sect
     yield capacity_section(inputs)
     yield from phase_sections(inputs, runs)
     if answer is not None:
-        yield from serving_sections(answer, inputs, runs)
+        yield from serving_sections(answer, inputs.results_file, runs)
+        yield from goodput_sections(inputs, runs)
     yield accuracy_section(inputs, runs)
     yield invalid_section(inputs, runs)
     yield contract_section(inputs)

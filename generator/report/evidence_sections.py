@@ -195,7 +195,6 @@ def reproduction_section(inputs: ReportInputs) -> Section:
 
 def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | None) -> Section:
     """Every file that a figure of this page is from."""
-    rows = list(_run_rows(runs))
     named = len(list(runs.rows()))
     everything = len({point.run for point in inputs.points})
     fewer = (
@@ -214,7 +213,7 @@ def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | Non
                     f" names, else those of pdrecipe {inputs.version}."
                 )
             ),
-            table_block("Runs", (["run", "folder", "file", "of"], rows)),
+            runs_block(runs),
             *([Paragraph(text=fewer.strip(), is_note=True)] if fewer else []),
             *(
                 [
@@ -227,6 +226,11 @@ def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | Non
             ),
         ),
     )
+
+
+def runs_block(runs: RunList) -> TableBlock:
+    """The runs that the page names so far, with the files of each."""
+    return table_block("Runs", (["run", "folder", "file", "of"], list(_run_rows(runs))))
 
 
 def _run_rows(runs: RunList) -> Iterator[list[str | Cell]]:

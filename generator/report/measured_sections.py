@@ -57,13 +57,13 @@ def phase_sections(inputs: ReportInputs, runs: RunList) -> Iterator[Section]:
             blocks=(
                 Paragraph(text=lead),
                 *_mixed(answer),
-                _figure(phase, phase_chart(answer), inputs),
-                _best_by_concurrency(answer, inputs, runs),
+                _figure(phase, phase_chart(answer), inputs.results_file),
+                _best_by_concurrency(answer, inputs.results_file, runs),
             ),
         )
 
 
-def _best_by_concurrency(answer: ParetoStudy, inputs: ReportInputs, runs: RunList) -> TableBlock:
+def _best_by_concurrency(answer: ParetoStudy, results: str, runs: RunList) -> TableBlock:
     """The best layout at each concurrency that was run."""
     best: dict[int, AxisPoint] = {}
     for each in answer.points:
@@ -71,10 +71,10 @@ def _best_by_concurrency(answer: ParetoStudy, inputs: ReportInputs, runs: RunLis
         if known is None or each.y.mean > known.y.mean:
             best[each.concurrency] = each
     points = [best[at] for at in sorted(best)]
-    return _points_block("Best layout at each concurrency", answer, points, inputs, runs)
+    return _points_block("Best layout at each concurrency", answer, points, results, runs)
 
 
-def serving_sections(answer: ParetoStudy, inputs: ReportInputs, runs: RunList) -> Iterator[Section]:
+def serving_sections(answer: ParetoStudy, results: str, runs: RunList) -> Iterator[Section]:
     """The curves of whole deployments, then the frontier and what it reaches."""
     yield Section(
         id="curves",
@@ -87,25 +87,26 @@ def serving_sections(answer: ParetoStudy, inputs: ReportInputs, runs: RunList) -
                 )
             ),
             *_mixed(answer),
-            _figure("curves", curves_chart(answer), inputs),
+            _figure("curves", curves_chart(answer), results),
             _points_block(
-                "All points, by deployment and concurrency", answer, answer.points, inputs, runs
+                "All points, by deployment and concurrency", answer, answer.points, results, runs
             ),
         ),
     )
-    yield Section(id="frontier", title="The frontier", blocks=_frontier(answer, inputs, runs))
+    yield Section(id="frontier", title="The frontier", blocks=_frontier(answer, results, runs))
+
+
+def goodput_sections(inputs: ReportInputs, runs: RunList) -> Iterator[Section]:
+    """The frontier of goodput, where whole deployments have any."""
     if any(p.is_valid and p.goodput and p.subject.phase in SERVING for p in inputs.points):
-        question = ParetoQuestion(x=_X, y=_GOODPUT, may_mix=inputs.may_mix)
-        yield Section(
-            id="goodput",
-            title="The frontier of goodput",
-            blocks=_frontier(study(inputs.points, question), inputs, runs, id="goodput"),
-        )
+        answer = study(inputs.points, ParetoQuestion(x=_X, y=_GOODPUT, may_mix=inputs.may_mix))
+        blocks = _frontier(answer, inputs.results_file, runs, id="goodput")
+        yield Section(id="goodput", title="The frontier of goodput", blocks=blocks)
 
 
 def _frontier(
     answer: ParetoStudy,
-    inputs: ReportInputs,
+    results: str,
     runs: RunList,
     id: str = "frontier",  # noqa: A002
 ) -> tuple[Block, ...]:
@@ -119,15 +120,20 @@ def _frontier(
         ),
         Paragraph(text=lines[2]),
         *_mixed(answer),
-        _figure(id, frontier_chart(answer), inputs),
-        _points_block("Points on the frontier", answer, answer.frontier, inputs, runs),
-        table_block(
-            "Best measured point at or above an interactivity",
-            best_at_table(answer),
-            source="From the points above; nothing is interpolated.",
-        ),
+        _figure(id, frontier_chart(answer), results),
+        _points_block("Points on the frontier", answer, answer.frontier, results, runs),
+        *_best_at(answer),
         Paragraph(text=area_sentence(answer)),
     )
+
+
+def _best_at(answer: ParetoStudy) -> list[Block]:
+    """The best point for each x that was asked for."""
+    if not answer.best_at:
+        return []
+    caption = f"Best measured point for {answer.question.x.title.lower()}"
+    source = "From the points above; nothing is interpolated."
+    return [table_block(caption, best_at_table(answer), source=source)]
 
 
 def _mixed(answer: ParetoStudy) -> list[Block]:
@@ -137,15 +143,15 @@ def _mixed(answer: ParetoStudy) -> list[Block]:
     ]
 
 
-def _figure(id: str, chart: Chart, inputs: ReportInputs) -> FigureBlock:  # noqa: A002
-    return FigureBlock(id=f"figure-{id}", chart=chart, source=f"Drawn from {inputs.results_file}.")
+def _figure(id: str, chart: Chart, results: str) -> FigureBlock:  # noqa: A002
+    return FigureBlock(id=f"figure-{id}", chart=chart, source=f"Drawn from {results}.")
 
 
 def _points_block(
     caption: str,
     answer: ParetoStudy,
     points: Sequence[AxisPoint],
-    inputs: ReportInputs,
+    results: str,
     runs: RunList,
 ) -> TableBlock:
     """A table of points, each with links to the runs it is from; a long one is cut and says so."""
@@ -158,7 +164,7 @@ def _points_block(
     return table_block(
         caption,
         ([*headers, "source"], rows),
-        source=f"From {inputs.results_file}; the last column names the run.",
+        source=f"From {results}; the last column names the run.",
         most_rows=_MOST_ROWS,
-        rest_is_in=f"all are in {inputs.results_file}; pdrecipe pareto --out points.csv lists them",
+        rest_is_in=f"all are in {results}; pdrecipe pareto --out points.csv lists them",
     )

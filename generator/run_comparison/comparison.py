@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
 from generator.errors import InvalidInput, Problem
 from generator.pareto.axes import Axis
@@ -27,7 +28,7 @@ class Verdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     WITHIN = "within runs"
-    UNKNOWN = "1 run each"
+    UNKNOWN = "single runs"
     """Without a repeated run on either side nobody knows how far runs are apart."""
 
 
@@ -92,7 +93,7 @@ def compare_runs(
     axes: tuple[Axis, ...],
     allow: Collection[str] = (),
 ) -> RunComparison:
-    """The comparison of two sets of runs.
+    """The comparison of two sets of runs; ``allow`` has keys, or patterns as ``decode.*``.
 
     Raises InvalidInput where a side mixes contracts, where the sides differ in more than one key
     that is not allowed, and where they share no valid point.
@@ -112,10 +113,10 @@ def compare_runs(
         )
         for side, is_before in (("A", True), ("B", False))
         for difference in mixed_within(found, is_before=is_before)
-        if difference.key not in allow
+        if not _allowed(difference, allow)
     ]
     varied = varied_between(found)
-    counted = tuple(each for each in varied if each.key not in allow)
+    counted = tuple(each for each in varied if not _allowed(each, allow))
     if len(counted) > 1:
         problems += [
             Problem(
@@ -131,11 +132,15 @@ def compare_runs(
         compared=tuple(_compared(pair, axes) for pair in found),
         unpaired=unpaired,
         varied=counted,
-        allowed=tuple(each for each in varied if each.key in allow),
+        allowed=tuple(each for each in varied if _allowed(each, allow)),
         origins=tuple(
             sorted({run.origin for pair in found for run in (*pair.before, *pair.after)})
         ),
     )
+
+
+def _allowed(difference: ContractDifference, allow: Collection[str]) -> bool:
+    return any(fnmatchcase(difference.key, pattern) for pattern in allow)
 
 
 def _compared(pair: Pair, axes: tuple[Axis, ...]) -> ComparedPair:

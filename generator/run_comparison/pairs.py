@@ -17,7 +17,8 @@ from generator.results.point import MeasuredPoint
 CONFIGURATION = "configuration"
 RECIPE = "recipe"
 # What a configuration says in words: where the configurations differ, these do by themselves.
-_IN_CONFIGURATION = frozenset({CONFIGURATION, "layout", "layouts", "mtp", "workers"})
+_IN_CONFIGURATION = frozenset({CONFIGURATION, "layout", "mtp"})
+_DRAFTS = ".speculative-config."
 
 _Key = tuple[str, str, int]
 
@@ -159,7 +160,9 @@ def _factor_differences(first: MeasuredPoint, second: MeasuredPoint) -> list[Con
     ]
     if names[0] == names[1]:
         return apart
-    beside = [each for each in apart if each.key.split(".")[-1] not in _IN_CONFIGURATION]
+    beside = [
+        each for each in apart if each.key not in _IN_CONFIGURATION and _DRAFTS not in each.key
+    ]
     return [*_named(CONFIGURATION, *names), *beside]
 
 
