@@ -179,5 +179,5 @@ def test_nonsense_is_no_job(tmp_path: Path, change: dict[str, Any], message: str
 def test_nonsense_is_no_result(tmp_path: Path, name: str) -> None:
     rest = {key: each for key, each in RESULT.items() if key != name}
     for document in (rest, {**RESULT, name: {}}):
-        with pytest.raises(InvalidInput, match=f"(?s){name}.*move it away"):
+        with pytest.raises(InvalidInput, match=f"(?s){name}.*delete it"):
             read_result(written(tmp_path, "result.json", document))
