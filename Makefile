@@ -60,7 +60,7 @@ pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
 
-test-faults: $(INSTALLED) ## what else CI checks: a real Slurm that breaks (9 min; Debian, root)
+test-faults: $(INSTALLED) ## a real Slurm that breaks (9 min; Debian, root)
 	@echo "==> pytest -m faults"
 	@$(BIN)/python -m pytest -m faults tests
 
