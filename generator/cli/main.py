@@ -25,6 +25,7 @@ _COMMANDS = {
     "diff": "generator.cli.diff",
     "migrate": "generator.cli.migrate",
     "compose": "generator.cli.compose",
+    "next": "generator.cli.next",
     "submit": "generator.cli.submit",
     "status": "generator.cli.status",
     "resume": "generator.cli.resume",

@@ -1,0 +1,96 @@
+"""What a spec plans: a ladder of concurrencies for each recipe, and where its capacity ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from generator.capacity import EngineCapacity
+from generator.documents import parse_document
+from generator.estimation import Estimate
+from generator.recipe import Dialect, Recipe
+from generator.rendering import render_recipe
+from generator.spec import DeploymentSpec, ProbeSpec
+from generator.sweep.points import recipe_digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """The requests that a decode worker, or an engine alone, has slots and KV cache for."""
+
+    slots: int
+    held: float
+    request_tokens: int
+    basis: str
+
+    @property
+    def limit(self) -> int:
+        """The highest concurrency that neither waits for a slot nor for blocks."""
+        return min(self.slots, int(self.held))
+
+    def lack(self, concurrency: int) -> str:
+        """What there is too little of for as many requests; empty where there is enough."""
+        if concurrency > self.slots:
+            return f"{self.slots} slots"
+        if concurrency > self.held:
+            tokens = self.request_tokens
+            return f"KV cache ({self.basis}) for {self.held:,.1f} requests of {tokens} tokens"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """One recipe and its concurrencies, ascending. ``digests`` are those of both layouts."""
+
+    spec: DeploymentSpec | ProbeSpec
+    name: str
+    phase: str
+    digests: frozenset[str]
+    concurrencies: tuple[int, ...]
+    capacity: Capacity
+
+    @property
+    def file(self) -> str:
+        return self.spec.file
+
+
+def planned_ladders(estimate: Estimate) -> Iterator[Ladder]:
+    """The recipes of a spec that sweep a load: deployments, then phase studies.
+
+    Accuracy runs and probes are no ladders: they run for what they print.
+    """
+    for deployment in estimate.derivation.deployments:
+        if deployment.spec.concurrencies:
+            yield _ladder(
+                deployment.spec,
+                deployment.recipe,
+                "disaggregated",
+                estimate.capacities[deployment.decode.name],
+            )
+    for study in estimate.studies.planned:
+        spec = study.probe.spec
+        yield _ladder(spec, study.probe.recipe, study.spec.phase, study.capacity)
+
+
+def _ladder(
+    spec: DeploymentSpec | ProbeSpec, recipe: Recipe, phase: str, capacity: EngineCapacity
+) -> Ladder:
+    engine = capacity.engine
+    return Ladder(
+        spec=spec,
+        name=recipe.name,
+        phase=phase,
+        digests=frozenset(_digest(recipe, dialect) for dialect in Dialect),
+        concurrencies=tuple(sorted(spec.concurrencies)),
+        capacity=Capacity(
+            slots=engine.pool.data_ranks * engine.resolved.max_num_seqs,
+            held=float(capacity.pool_requests),
+            request_tokens=capacity.at_workload.tokens,
+            basis=capacity.memory.kv_cache.basis.value,
+        ),
+    )
+
+
+def _digest(recipe: Recipe, dialect: Dialect) -> str:
+    """The digest that a sweep gives the rendered recipe; its header does not count."""
+    return recipe_digest(parse_document(render_recipe(recipe, dialect, ()), recipe.name).data)

@@ -1,0 +1,194 @@
+"""The rules that end a ladder of concurrencies, each with a name that stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from generator.results.distribution import Distribution
+from generator.results.point import MeasuredPoint
+
+
+class Rule(StrEnum):
+    """Why a point is not worth running."""
+
+    CAPACITY_END = "capacity-end"
+    NO_GOODPUT_GAIN = "no-goodput-gain"
+    LATENCY_OBJECTIVE = "latency-objective"
+    PERSISTENT_PREEMPTION = "persistent-preemption"
+    FAILURES = "failures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopLimits:
+    """What the rules compare with; every one is an input.
+
+    ``variation`` is the share by which a repeated run differs where no rung was repeated. A
+    latency limit is of ``percentile``, None for no limit. ``preemption_share`` and
+    ``failure_share`` are of the completed and of the offered requests.
+    """
+
+    variation: float = 0.03
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    percentile: float = 50
+    preemption_share: float = 0.01
+    failure_share: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """All results of one recipe at one concurrency, repeats together."""
+
+    concurrency: int
+    repeats: tuple[MeasuredPoint, ...]
+
+    @property
+    def valid(self) -> tuple[MeasuredPoint, ...]:
+        return tuple(point for point in self.repeats if point.is_valid)
+
+    @property
+    def goodput(self) -> float | None:
+        """Median tokens per second that met the latency limits, or all where none were set."""
+        values = [
+            point.goodput.tokens_per_s if point.goodput else point.total_tokens_per_s
+            for point in self.valid
+        ]
+        return median(values) if values else None
+
+    @property
+    def spread(self) -> float | None:
+        """The share of their mean that repeats lie apart; None without repeats."""
+        rates = [point.total_tokens_per_s for point in self.valid]
+        if len(rates) < 2:
+            return None
+        return (max(rates) - min(rates)) * len(rates) / sum(rates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A rung behind which a ladder need not go on, and why."""
+
+    concurrency: int
+    rule: Rule
+    reason: str
+
+
+def stops(rungs: Sequence[Rung], limits: StopLimits) -> Iterator[Stop]:
+    """Every rung of a ladder, ascending, at which a rule says to stop.
+
+    What a rule finds holds for all higher concurrencies: waiting, preemptions and failures grow
+    with them, and goodput that no longer grows stays or falls.
+    """
+    last: Rung | None = None
+    for rung in rungs:
+        for rule, reason in (
+            (Rule.FAILURES, _failures(rung, limits)),
+            (Rule.PERSISTENT_PREEMPTION, _preemption(rung, limits)),
+            (Rule.LATENCY_OBJECTIVE, _latency(rung, limits)),
+            (Rule.NO_GOODPUT_GAIN, _no_gain(last, rung, limits) if last else ""),
+        ):
+            if reason:
+                yield Stop(concurrency=rung.concurrency, rule=rule, reason=reason)
+        if rung.goodput is not None:
+            last = rung
+
+
+def gain(lower: Rung, higher: Rung) -> float | None:
+    """The share by which goodput grows between two rungs; None where one has no valid result."""
+    before, after = lower.goodput, higher.goodput
+    if before is None or after is None:
+        return None
+    return after / before - 1 if before else float("inf")
+
+
+def variation(lower: Rung, higher: Rung, limits: StopLimits) -> tuple[float, str]:
+    """How far two rungs may lie apart by chance, and where that is from."""
+    spreads = [spread for rung in (lower, higher) if (spread := rung.spread) is not None]
+    if spreads:
+        return max(spreads), "of its repeats"
+    return limits.variation, "assumed"
+
+
+def _no_gain(last: Rung, rung: Rung, limits: StopLimits) -> str:
+    grown = gain(last, rung)
+    if grown is None:
+        return ""
+    chance, basis = variation(last, rung, limits)
+    if grown > chance:
+        return ""
+    return (
+        f"goodput {grown:+.1%} from {last.concurrency} to {rung.concurrency},"
+        f" variation {basis} {chance:.1%}"
+    )
+
+
+def _failures(rung: Rung, limits: StopLimits) -> str:
+    """What failed, where all repeats did."""
+    shares = [_failed_share(point) for point in rung.repeats]
+    least = min(shares)
+    if least <= limits.failure_share:
+        return ""
+    return f"{least:.0%} of the requests at {rung.concurrency} failed"
+
+
+def _failed_share(point: MeasuredPoint) -> float:
+    """Failed requests of those offered; all where no token came out."""
+    if not point.tokens.output:
+        return 1.0
+    requests = point.requests
+    failed = requests.failed
+    if failed is None:
+        failed = max(0, (requests.offered or 0) - requests.completed)
+    offered = requests.offered or requests.completed + failed
+    return failed / offered if offered else 1.0
+
+
+def _preemption(rung: Rung, limits: StopLimits) -> str:
+    """How many preemptions, where every result that counts them has too many."""
+    shares = [
+        point.preemptions / max(1, point.requests.completed)
+        for point in rung.valid
+        if point.preemptions is not None
+    ]
+    if not shares or min(shares) <= limits.preemption_share:
+        return ""
+    return f"{min(shares):.1%} of the requests at {rung.concurrency} were preempted"
+
+
+def _latency(rung: Rung, limits: StopLimits) -> str:
+    for label, limit, found in (
+        ("TTFT", limits.ttft_ms, [point.latencies.ttft for point in rung.valid]),
+        ("TPOT", limits.tpot_ms, [point.latencies.tpot for point in rung.valid]),
+    ):
+        values = [_percentile(each, limits.percentile) for each in found]
+        known = [value for value in values if value is not None]
+        if limit is not None and known and median(known) > limit:
+            return (
+                f"p{limits.percentile:g} {label} {median(known):,.1f} ms at {rung.concurrency},"
+                f" above {limit:g} ms"
+            )
+    return ""
+
+
+def _percentile(latency: Distribution | None, percent: float) -> float | None:
+    """A percentile that its samples support."""
+    if latency is None or not latency.supports(percent):
+        return None
+    return latency.percentile(percent)
+
+
+def unsupported_percentiles(rungs: Sequence[Rung], limits: StopLimits) -> int:
+    """Results with a latency limit on them but too few samples for its percentile."""
+    asked = [name for name in ("ttft", "tpot") if getattr(limits, f"{name}_ms") is not None]
+    return sum(
+        any(
+            (latency := getattr(point.latencies, name)) is not None
+            and not latency.supports(limits.percentile)
+            for name in asked
+        )
+        for rung in rungs
+        for point in rung.valid
+    )
