@@ -137,6 +137,8 @@ def _phase_point(point: MeasuredPoint, workload: Workload) -> PhasePoint:
         if is_prefill
         else point.output_tokens_per_s / workload.osl
     )
+    if not rate > 0:
+        raise InvalidInput(_unreadable(point, "its result counts no tokens of its phase"))
     wait = point.latencies.ttft if is_prefill else point.latencies.tpot
     return PhasePoint(
         kind=EngineKind(name=str(pool.layout), num_speculative_tokens=int(match["tokens"] or 0)),
