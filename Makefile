@@ -60,11 +60,11 @@ pytest: $(INSTALLED) ## the tests alone
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest
 
-test-faults: $(INSTALLED) ## a real Slurm that breaks (9 min; Debian, root)
+test-faults: $(INSTALLED) ## a real Slurm that breaks (14 min; Debian, root)
 	@echo "==> pytest -m faults"
 	@$(BIN)/python -m pytest -m faults tests
 
-test-slurm: $(INSTALLED) ## all tests on a real Slurm: those of both (10 min; Debian, root)
+test-slurm: $(INSTALLED) ## all tests on a real Slurm: those of both (15 min; Debian, root)
 	@echo "==> pytest -m slurm"
 	@$(BIN)/python -m pytest -m slurm tests
 
