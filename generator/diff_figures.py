@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generator.diff_wording import plural
 from generator.units import gib
+from generator.wording import plural
 
 _ROLE_LETTERS = {"prefill": "P", "decode": "D", "agg": "agg"}
 

@@ -26,11 +26,11 @@ from generator.diff_wording import (
     jobs_text,
     names,
     no_changes_line,
-    plural,
     side_text,
     summary_line,
     value_text,
 )
+from generator.wording import plural
 
 MAX_MARKDOWN_BYTES = 60_000
 _LONGEST_VALUE = 120

@@ -31,12 +31,12 @@ from generator.diff_wording import (
     jobs_text,
     names,
     no_changes_line,
-    plural,
     side_text,
     summary_line,
     value_text,
 )
 from generator.effects import Effect
+from generator.wording import plural
 
 _WIDTH = 100
 _MOST_VALUES = 10

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.effects import Effect
+from generator.wording import plural
 from generator.yaml_scalars import AmbiguousNumber, plain_value
 
 SYMBOLS = {"changed": "~", "added": "+", "removed": "-", "renamed": ">", "same": "="}
@@ -73,11 +74,6 @@ def change_text(change: Mapping[str, Any], most_characters: int = 60) -> str:
 def by_effect(changes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Changes, those first whose effect matters most."""
     return sorted(changes, key=lambda change: -_ORDER[change["effect"]])
-
-
-def plural(count: int, word: str) -> str:
-    """``1 recipe``, ``2 recipes``."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def names(items: Sequence[str], most: int = 3) -> str:

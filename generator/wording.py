@@ -61,3 +61,8 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 def _letters(word: str) -> str:
     return word.lower().replace("_", "-")
+
+
+def plural(count: int, noun: str) -> str:
+    """A number with its noun: ``1 recipe``, ``2 recipes``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from generator.collection.ran_recipe import read_ran_recipe
 from generator.composition.compose import Composition, compose
 from generator.composition.grouping import group_candidates
 from generator.composition.pairs import Target
@@ -57,6 +58,17 @@ def test_the_committed_results_are_the_stated_model_s() -> None:
 
 
 # --- the article's method -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", ["v1", "v2"])
+def test_labels_are_those_that_collect_gives_the_study_recipes(dialect: str) -> None:
+    folder = REPOSITORY / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg" / dialect
+    ran = [read_ran_recipe(path) for path in folder.glob("study-*/*.yaml")]
+    assert len(ran) == 18
+    assert {each.name: (each.configuration, each.phase) for each in ran} == {
+        point.subject.recipe: (point.subject.configuration, point.subject.phase)
+        for point in points()
+    }
 
 
 def test_leads_are_the_article_s(qwen38: Composition) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from generator.checks.finding import CheckResult, Finding
 from generator.checks.rule import Severity
 from generator.errors import Problem
+from generator.wording import plural
 
 _ANNOTATIONS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -25,11 +26,11 @@ def text_lines(result: CheckResult) -> Iterator[str]:
 def summary_line(result: CheckResult) -> str:
     """What was checked and what was found, in one line."""
     counts = [
-        _counted(result.count(Severity.ERROR), "error"),
-        _counted(result.count(Severity.WARNING), "warning"),
+        plural(result.count(Severity.ERROR), "error"),
+        plural(result.count(Severity.WARNING), "warning"),
         f"{result.count(Severity.INFO)} info",
     ]
-    checked = _counted(result.files, "recipe")
+    checked = plural(result.files, "recipe")
     if result.variants != result.files:
         checked += f" ({result.variants} variants)"
     line = f"{checked}: {', '.join(counts)}"
@@ -39,15 +40,11 @@ def summary_line(result: CheckResult) -> str:
     if fixable:
         line += f"; --fix would fix {fixable}"
     if result.skipped:
-        line += f"; {_counted(len(result.skipped), 'file')} skipped that are no recipes"
+        line += f"; {plural(len(result.skipped), 'file')} skipped that are no recipes"
     if result.without_memory:
-        recipes = _counted(len(result.without_memory), "recipe")
+        recipes = plural(len(result.without_memory), "recipe")
         line += f"; memory not checked for {recipes}: model or flags not known or not modelled"
     return line
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def github_lines(result: CheckResult) -> Iterator[str]:

@@ -18,7 +18,7 @@ from generator.cli.sweep_work import (
 )
 from generator.sweep.history import Attempt, History
 from generator.sweep.naming import named_points
-from generator.sweep.plan_view import counted
+from generator.wording import plural
 
 
 @click.command()
@@ -46,10 +46,10 @@ def cancel(*, points: tuple[str, ...], sweep: Path | None, yes: bool) -> None:
         if beside:
             echo(f"In the same jobs, and cancelled with them: {', '.join(beside)}.")
         confirmed(
-            f"Cancel {counted(len(attempts), 'job')} with {counted(len(ended), 'point')}?", yes=yes
+            f"Cancel {plural(len(attempts), 'job')} with {plural(len(ended), 'point')}?", yes=yes
         )
         client.cancel(attempts, "cancelled with pdrecipe cancel")
-    echo(f"Cancelled {counted(len(attempts), 'job')} with {counted(len(ended), 'point')}.")
+    echo(f"Cancelled {plural(len(attempts), 'job')} with {plural(len(ended), 'point')}.")
 
 
 def _open_attempts(history: History, wanted: list[str]) -> list[Attempt]:

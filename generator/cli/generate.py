@@ -16,6 +16,7 @@ from generator.errors import AnswerIsNo, Problem
 from generator.facts import MeasuredProfile
 from generator.generation import Generation, plan_generation, write_generation
 from generator.recipe import Dialect
+from generator.wording import plural
 
 _MOST_LINES = 400
 
@@ -120,7 +121,7 @@ def _counts(generation: Generation) -> str:
     unchanged = len(generation.files) - len(generation.changed)
     stale = f", {len(generation.stale)} stale" if generation.stale else ""
     return (
-        f"{len(generation.files)} recipe{'' if len(generation.files) == 1 else 's'}:"
+        f"{plural(len(generation.files), 'recipe')}:"
         f" {new} new, {changed} changed,"
         f" {unchanged} unchanged{stale}"
     )

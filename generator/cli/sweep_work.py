@@ -20,7 +20,6 @@ from generator.sweep.folder import SweepFolder, SweepSettings, is_sweep, open_sw
 from generator.sweep.history import History, history
 from generator.sweep.looking import Look
 from generator.sweep.plan_view import (
-    counted,
     left_out,
     plan_headers,
     plan_rows,
@@ -33,6 +32,7 @@ from generator.sweep.selection import Choice
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import ANY_SITE, launcher_of
 from generator.sweep.status_view import NO_POINTS
+from generator.wording import plural
 
 SWEEPS = Path("sweeps")
 NOT_ALL_DONE = 10
@@ -191,7 +191,7 @@ def show_scripts(client: SweepClient, view: Look, planned: Plan) -> None:
         before = (*after, *(f"ARRAY{each + 1}" for each in planned.before(place)))
         request = client.sender.request(client.sender.token(), array, before)
         there = [each for each in (request.folder, *request.folder.parents) if each.exists()]
-        echo(f"# {request.job_name}: {counted(len(array.jobs), 'job')}")
+        echo(f"# {request.job_name}: {plural(len(array.jobs), 'job')}")
         echo(client.sender.cluster.script(request))
         _remove_empty(request.folder, set(there))
 
@@ -230,7 +230,7 @@ def sent(client: SweepClient, view: Look, planned: Plan) -> None:
     with progress("submitting", len(planned.jobs)) as tick:
         client.send(view, planned, tick)
     echo(
-        f"Sent {counted(len(planned.jobs), 'job')} in {counted(len(planned.arrays), 'array')};"
+        f"Sent {plural(len(planned.jobs), 'job')} in {plural(len(planned.arrays), 'array')};"
         f" pdrecipe status --sweep {os.path.relpath(client.folder.root)} follows them."
     )
 
@@ -256,7 +256,7 @@ def send_again(
         if dry_run:
             show_scripts(client, view, planned)
         elif planned.arrays:
-            confirmed(f"Send {counted(len(planned.jobs), 'job')}?", yes=yes)
+            confirmed(f"Send {plural(len(planned.jobs), 'job')}?", yes=yes)
             if look_first:
                 demand_paths(client, planned)
             sent(client, view, planned)

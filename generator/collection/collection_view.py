@@ -7,6 +7,7 @@ from typing import Any
 
 from generator.collection.collect import Collection
 from generator.results.point import MeasuredPoint, Origin
+from generator.wording import plural
 
 _MOST_LISTED = 20
 Row = tuple[str, ...]
@@ -74,16 +75,12 @@ def summary(collection: Collection) -> str:
     share = "all" if len(unmeasured) == len(points) else "some"
     origins = sorted(set(unmeasured))
     parts = [
-        f"{_counted(len(points), 'point')} from {_counted(collection.runs, 'run')}",
+        f"{plural(len(points), 'point')} from {plural(collection.runs, 'run')}",
         f"{invalid} invalid",
         *([f"{len(collection.missing)} not collected"] if collection.missing else []),
         *([f"{share} {' and '.join(origins)}, not measured"] if origins else []),
     ]
     return ", ".join(parts)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def collection_document(collection: Collection, results: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from generator.pareto.selection import AxisPoint
 from generator.pareto.study import ParetoStudy
 from generator.results.repeats import Repeated
 from generator.results.wording import origins_label, rounded
+from generator.wording import plural
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -27,7 +28,7 @@ def heading(study: ParetoStudy) -> Iterator[str]:
 
 def _counted(study: ParetoStudy) -> str:
     points, curves = len(study.points), len(study.curves)
-    return f"{points} point{'s' * (points > 1)} of {curves} curve{'s' * (curves > 1)}"
+    return f"{plural(points, 'point')} of {plural(curves, 'curve')}"
 
 
 def _axis(axis: Axis) -> str:

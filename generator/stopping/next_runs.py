@@ -11,6 +11,7 @@ from generator.results.point import MeasuredPoint, Origin
 from generator.stopping.ladders import Ladder
 from generator.stopping.rules import Rule, Rung, Stop, StopLimits, stops, unsupported_percentiles
 from generator.stopping.suggestions import Suggestion, suggestions
+from generator.wording import plural
 
 
 class Answer(StrEnum):
@@ -144,16 +145,15 @@ def _notes(
     if changed:
         first, *rest = sorted(changed)
         more = f" and {len(rest)} more" if rest else ""
-        yield f"{_results(changed.total())} left out, of recipes that changed since: {first}{more}."
+        yield (
+            f"{plural(changed.total(), 'result')} left out, of recipes that changed since:"
+            f" {first}{more}."
+        )
     others = len(strangers) - changed.total()
     if others:
-        yield f"{_results(others)} left out, of recipes that are not in this spec."
+        yield f"{plural(others, 'result')} left out, of recipes that are not in this spec."
     if unsupported:
         yield (
-            f"{_results(unsupported)} with too few samples for a p{limits.percentile:g}: no latency"
-            " objective is judged by them."
+            f"{plural(unsupported, 'result')} with too few samples for a p{limits.percentile:g}:"
+            " no latency objective is judged by them."
         )
-
-
-def _results(count: int) -> str:
-    return f"{count} result{'' if count == 1 else 's'}"

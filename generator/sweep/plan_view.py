@@ -8,14 +8,10 @@ from collections.abc import Iterable
 from generator.sweep.planning import Plan, PlannedArray
 from generator.sweep.statuses import PointState, PointStatus
 from generator.sweep.time_limit import format_time_limit
+from generator.wording import plural
 
 Row = tuple[str, ...]
 _MOST_REASONS = 6
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: ``1 job``, ``2 jobs``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def plan_headers() -> Row:
@@ -32,26 +28,26 @@ def plan_summary(plan: Plan, waited_for: int = 0) -> list[str]:
     """The whole plan in a few sentences; ``waited_for`` arrays that are on their way come first."""
     size = ", ".join(
         (
-            f"{counted(len(plan.jobs), 'job')} in {counted(len(plan.arrays), 'array')}",
-            counted(plan.points, "point"),
+            f"{plural(len(plan.jobs), 'job')} in {plural(len(plan.arrays), 'array')}",
+            plural(plan.points, "point"),
             f"at most {plan.gpu_hours:,.0f} GPU-hours",
-            f"{counted(plan.most_nodes, 'node')} at once",
+            f"{plural(plan.most_nodes, 'node')} at once",
         )
     )
     lines = [f"{size}."]
     if plan.held_jobs:
         lines.append(
-            f"{counted(plan.held_jobs, 'job')} wait until the first of their configuration has a"
+            f"{plural(plan.held_jobs, 'job')} wait until the first of their configuration has a"
             " result (--no-canary sends all at once)."
         )
     if plan.max_parallel:
         order = any(map(plan.before, range(len(plan.arrays))))
         lines.append(
-            f"At most {counted(plan.max_parallel, 'job')} at once"
+            f"At most {plural(plan.max_parallel, 'job')} at once"
             + ("; Slurm starts an array when those it comes after are over." if order else ".")
         )
     if waited_for:
-        lines.append(f"All of it waits for {counted(waited_for, 'array')} sent before.")
+        lines.append(f"All of it waits for {plural(waited_for, 'array')} sent before.")
     return lines
 
 
@@ -61,10 +57,10 @@ def reasons(plan: Plan) -> list[Row]:
     for job in plan.jobs:
         met[job.why] += len(job.points)
     listed: list[Row] = [
-        (counted(count, "point"), why) for why, count in met.most_common(_MOST_REASONS)
+        (plural(count, "point"), why) for why, count in met.most_common(_MOST_REASONS)
     ]
     rest = sum(met.values()) - sum(count for _, count in met.most_common(_MOST_REASONS))
-    return [*listed, (counted(rest, "point"), "other reasons")] if rest else listed
+    return [*listed, (plural(rest, "point"), "other reasons")] if rest else listed
 
 
 def left_out(statuses: Iterable[PointStatus], plan: Plan) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from generator.cluster.protocol import NodeProblem
 from generator.sweep.looking import Look
 from generator.sweep.observation import Unreadable
-from generator.sweep.plan_view import Row, counted
+from generator.sweep.plan_view import Row
 from generator.sweep.points import parse_point
 from generator.sweep.statuses import PointState, PointStatus
+from generator.wording import plural
 
 MOST_ROWS = 40
 NO_POINTS = "no points: the submission was cut short; submit again"
@@ -44,7 +45,7 @@ def status_summary(look: Look) -> str:
     """How many points are in which state: ``12 points: 4 done, 8 running``."""
     counts = Counter(each.state for each in look.statuses)
     listed = ", ".join(f"{counts[state]:,} {state}" for state in reversed(_ORDER) if counts[state])
-    return f"{counted(len(look.statuses), 'point')}: {listed}" if listed else NO_POINTS
+    return f"{plural(len(look.statuses), 'point')}: {listed}" if listed else NO_POINTS
 
 
 def status_headers() -> Row:
