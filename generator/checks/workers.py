@@ -101,10 +101,6 @@ class Workers:
         return self._spelled(_TENSOR)
 
     @property
-    def data_flag(self) -> str:
-        return self._spelled(_DATA)
-
-    @property
     def expert_flag(self) -> str:
         return self._spelled(_EXPERT)
 

@@ -104,9 +104,3 @@ def area_sentence(study: ParetoStudy) -> str:
         f"Area under the frontier, in steps, for x from {rounded(area.start)} to"
         f" {rounded(area.stop)}: {rounded(area.area)}, a mean y of {rounded(area.mean)}{missing}."
     )
-
-
-def left_out_rows(study: ParetoStudy) -> Iterator[tuple[str, str]]:
-    """How many points were left out for each reason."""
-    for each in study.left_out:
-        yield f"{len(each.points)}", each.reason
