@@ -36,13 +36,13 @@ def report(inputs: ReportInputs) -> Page:
     origins = {point.origin for point in inputs.points}
     model = inputs.summary.architecture.name
     gpu = inputs.estimate.spec.cluster.gpu.upper()
-    workload = inputs.estimate.spec.workload
+    workload, engine = inputs.estimate.spec.workload, inputs.estimate.spec.engine
     return Page(
         title=f"{model} on {gpu}",
         lead=(
-            f"Prefill/decode serving with {inputs.summary.engine}, {workload.isl:,} tokens in and"
-            f" {workload.osl:,} out: what fits, what was run, and the frontier of throughput and"
-            " interactivity."
+            f"Prefill/decode serving with {engine.type} {engine.version}, {workload.isl:,} tokens"
+            f" in and {workload.osl:,} out: what fits, what was run, and the frontier of"
+            " throughput and interactivity."
         ),
         origin=origins_label(origins),
         is_measured=origins == {Origin.MEASURED},
