@@ -207,7 +207,7 @@ def test_the_allocation_of_an_array_task() -> None:
     assert here.began <= time.time()
 
 
-@pytest.mark.parametrize(("minutes", "seconds"), [(1, 35), (2, 35), (4, 60), (8, 120), (240, 120)])
+@pytest.mark.parametrize(("minutes", "seconds"), [(1, 15), (2, 30), (4, 60), (8, 120), (240, 120)])
 def test_when_a_job_is_warned(minutes: int, seconds: int) -> None:
     assert signal_seconds(minutes) == seconds
 

@@ -51,7 +51,7 @@ ENDS = {
 }
 # state, why, cause, exit code
 BECAME: dict[str, tuple[str, str, str, int | None]] = {
-    "long": ("failed", "time limit of 1 minutes", "time limit", 143),
+    "long": ("failed", "time limit of 2 minutes", "time limit", 143),
     "greedy": ("failed", "out of memory", "out of memory", 137),
     "exits": ("failed", "the launcher ended with 9", "the launcher ended with 9", 9),
     "crashes": (
@@ -73,14 +73,14 @@ def test_bad_ends_have_a_state_and_a_reason_each_and_harm_no_other(
         Path(f"{name}.py").write_text(program, encoding="utf-8")
         write_recipe(
             name,
-            ("time_limit: '1:00:00'}", "time_limit: '0:01:00'}\nsbatch_directives: {mem: 200M}"),
+            ("time_limit: '1:00:00'}", "time_limit: '0:02:00'}\nsbatch_directives: {mem: 200M}"),
         )
     submit(home)
     assert eventually(lambda: by_recipe(document())["victim"]["state"] == "running", 60)
     tasks = {name: each["job"] for name, each in by_recipe(document()).items()}
     assert len({task.partition("_")[0] for task in tasks.values()}) == 1  # one array
     rack.ask("scancel", tasks["victim"])
-    assert_states(150, failed=4, cancelled=1, done=2)
+    assert_states(210, failed=4, cancelled=1, done=2)
     found = by_recipe(document(exit_codes=(10,)))
     became = {
         name: tuple(each[key] for key in ("state", "why", "cause", "exit_code"))

@@ -49,7 +49,6 @@ NODE_FAILURE = "node failure"
 STARTS_FILE = "starts.jsonl"
 _TERMINATED = 128 + signal.SIGTERM
 _SIGNAL_SECONDS = 2
-_LEAST_WARNING_SECONDS = 35
 _REQUEUE_SECONDS = 120  # Slurm ends a requeued job within its KillWait, 30 seconds by default
 
 
@@ -233,9 +232,10 @@ class _Run:
 def signal_seconds(time_minutes: int) -> int:
     """How long before the time limit a job is warned: 2 minutes, a quarter of a short limit.
 
-    Slurm looks at limits every 30 seconds: a later warning may come with the end itself.
+    Slurm looks every 30 seconds and warns up to 30 seconds early, so that a job of one minute must
+    not ask for much more: it would be warned as it starts.
     """
-    return max(_LEAST_WARNING_SECONDS, min(120, 15 * time_minutes))
+    return min(120, 15 * time_minutes)
 
 
 def _failure(end: LaunchEnd) -> _Outcome:
