@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table
 from generator.cli.pareto import read_all
 from generator.pareto.axes import axis
@@ -43,7 +44,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
     metavar="NAME,...",
     help="Figures to compare: the axes of pdrecipe pareto.",
 )
-@click.option("--gpu-hour-price", type=click.FloatRange(0, min_open=True), help="For cost figures.")
+@click.option("--gpu-hour-price", type=FiniteRange(0, min_open=True), help="For cost figures.")
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 def compare(
     *,

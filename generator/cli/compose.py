@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from generator.cli.measured import profile_option
+from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.progress import progress
 from generator.composition import compose as composing
@@ -49,7 +50,7 @@ def concurrencies_given(
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option(
     "--margin",
-    type=click.FloatRange(0, 0.9),
+    type=FiniteRange(0, 0.9),
     default=DEFAULT_MARGIN,
     show_default=True,
     help="Share of the prefill rate kept for transfer and queueing.",

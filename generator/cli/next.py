@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from generator.cli.measured import profile_option
+from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.errors import AnswerIsNo, Problem
 from generator.estimation import estimate_spec
@@ -28,13 +29,13 @@ _DEFAULTS = StopLimits()
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option(
     "--variation",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=_DEFAULTS.variation,
     show_default=True,
     help="Share by which repeated runs differ, where none was repeated.",
 )
-@click.option("--ttft-ms", type=click.FloatRange(0, min_open=True), help="Longest time to a token.")
-@click.option("--tpot-ms", type=click.FloatRange(0, min_open=True), help="Longest time per token.")
+@click.option("--ttft-ms", type=FiniteRange(0, min_open=True), help="Longest time to a token.")
+@click.option("--tpot-ms", type=FiniteRange(0, min_open=True), help="Longest time per token.")
 @click.option(
     "--percentile",
     type=click.Choice(["50", "90", "95", "99"]),
@@ -44,14 +45,14 @@ _DEFAULTS = StopLimits()
 )
 @click.option(
     "--preemption-share",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=_DEFAULTS.preemption_share,
     show_default=True,
     help="Preempted requests beyond which a ladder ends.",
 )
 @click.option(
     "--failure-share",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=_DEFAULTS.failure_share,
     show_default=True,
     help="Failed requests beyond which a ladder ends.",

@@ -10,7 +10,7 @@ from generator.pareto.area import FrontierArea, area_under
 from generator.pareto.axes import Axis
 from generator.pareto.best_at import INTERACTIVITIES, BestAt, best_at
 from generator.pareto.curves import CONFIGURATION, Curve, curves
-from generator.pareto.frontier import frontier
+from generator.pareto.frontier import best_of_each, frontier
 from generator.pareto.selection import AxisPoint, LeftOut, select, select_phase
 from generator.results.contract import (
     ContractDifference,
@@ -81,7 +81,8 @@ def study(points: Sequence[MeasuredPoint], question: ParetoQuestion) -> ParetoSt
         raise InvalidInput(map(_refusal, mixed))
     listed = selection.points
     pairs = [(x.better(each.x.mean), y.better(each.y.mean)) for each in listed]
-    kept = tuple(listed[index] for index in frontier(pairs))
+    keep = best_of_each if x.is_setting else frontier
+    kept = tuple(listed[index] for index in keep(pairs))
     kept = tuple(sorted(kept, key=lambda each: each.pair))  # by x as it is read
     return ParetoStudy(
         question=question,
@@ -119,9 +120,12 @@ def _refusal(difference: ContractDifference) -> Problem:
 
 
 def _area(kept: Sequence[AxisPoint], question: ParetoQuestion) -> FrontierArea | None:
-    """The area; None where less y is better, for then an x that nothing reaches has no height."""
+    """The area; None where less y is better, for then an x that nothing reaches has no height.
+
+    None over a setting, where what lies between two values is not reached by either.
+    """
     start, stop = question.x_range or (kept[0].x.mean, kept[-1].x.mean)
-    if not question.y.more_is_better or not start < stop:
+    if question.x.is_setting or not question.y.more_is_better or not start < stop:
         return None
     pairs = [each.pair for each in kept]
     return area_under(pairs, start, stop, more_x_is_better=question.x.more_is_better)
