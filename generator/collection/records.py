@@ -58,6 +58,7 @@ def _point(
             recipe=recipe.name,
             digest=recipe.digest,
             configuration=recipe.configuration,
+            pools=recipe.pools,
             phase=recipe.phase,
             concurrency=measured.concurrency,
         ),

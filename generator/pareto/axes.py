@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
+from generator.results.contract import goodput_limits
 from generator.results.distribution import Distribution
 from generator.results.point import Latencies, MeasuredPoint
 from generator.wording import did_you_mean, shown
@@ -113,11 +114,7 @@ _FIXED = (
         more_is_better=True,
         value=_per_gpu(lambda point: point.goodput.tokens_per_s if point.goodput else None),
         lacks="no goodput (collect --ttft-ms --max-gap-ms counts it)",
-        limits=lambda point: (
-            f"TTFT {point.goodput.ttft_ms:g} ms, gap {point.goodput.max_gap_ms:g} ms"
-            if point.goodput
-            else ""
-        ),
+        limits=goodput_limits,
     ),
     Axis(
         name=CONCURRENCY,

@@ -17,6 +17,7 @@ from generator.results.contract import (
     common_contract,
     contract_differences,
     differences_of,
+    refusal,
 )
 from generator.results.point import MeasuredPoint, Origin
 
@@ -78,7 +79,7 @@ def study(points: Sequence[MeasuredPoint], question: ParetoQuestion) -> ParetoSt
     runs = [run for each in selection.points for run in each.runs]
     mixed = contract_differences(runs) + _limit_differences(runs, (x, y))
     if mixed and not question.may_mix:
-        raise InvalidInput(map(_refusal, mixed))
+        raise InvalidInput(map(refusal, mixed))
     listed = selection.points
     pairs = [(x.better(each.x.mean), y.better(each.y.mean)) for each in listed]
     keep = best_of_each if x.is_setting else frontier
@@ -108,14 +109,6 @@ def _limit_differences(
         for difference in differences_of(
             [{f"{axis.name} limits": axis.limits(run)} for run in runs]
         )
-    )
-
-
-def _refusal(difference: ContractDifference) -> Problem:
-    counts = ", ".join(f"{value} ({count})" for value, count in difference.values)
-    return Problem(
-        message=f"runs of different contracts, {difference.key}: {counts}",
-        hint="give fewer results, or --mix to draw them together all the same",
     )
 
 
