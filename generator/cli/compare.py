@@ -58,9 +58,10 @@ def compare(
     """Print the points of results A beside those of B, and whether a change is one.
 
     Points pair by configuration and concurrency, or by concurrency alone where each file has one
-    configuration. The runs may differ in one factor: where their contracts or factors differ in
-    more, the differences are named and the exit code is 3, unless --allow lets them pass. A
-    percentile is shown only where the samples support it.
+    configuration. The runs may differ in one factor and in what follows from it, as the capture
+    size from max-num-seqs. Where their contracts or factors differ in more, the differences are
+    named and the exit code is 3, unless --allow lets them pass. A percentile is shown only where
+    the samples support it.
     """
     axes = tuple(axis(name, gpu_hour_price) for name in figures)
     answer = compare_runs(read_all((before,)), read_all((after,)), axes, allow)
