@@ -15,8 +15,12 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from generator.cli import main
+from generator.collection.allocated import allocated_gpus
 from generator.collection.ran_recipe import read_ran_recipe
-from generator.documents import read_document
+from generator.documents import parse_document, read_document
+from generator.normal_form import normal_form
+from generator.recipe_engines import allocation
+from generator.recipe_expansion import variants
 from generator.results.point import Goodput, MeasuredPoint, Origin
 from generator.results.point_file import read_points
 from generator.results.run_marker import RunMarker, read_run_marker, write_run_marker
@@ -502,6 +506,34 @@ def test_gpus_are_those_of_the_nodes_that_a_sweep_asks_for() -> None:
         assert read_ran_recipe(path).gpus.total == nodes * gpus_per_node(document.data), path
         compared += 1
     assert compared > 30
+
+
+_ALONE = ("enable_multiple_frontends: false}", "placement: {node: dedicated}}")
+_CLIENT = ("req_rate: inf}", "req_rate: inf, placement: {node: dedicated}}")
+_APART = (
+    "req_rate: inf}",
+    "req_rate: inf, placement: {node: dedicated}, colocate_with_frontend: false}",
+)
+
+
+@pytest.mark.parametrize(
+    ("edits", "nodes"),
+    [
+        pytest.param([], 4, id="workers alone"),
+        pytest.param([_ALONE], 5, id="frontend"),
+        pytest.param([_ALONE, _CLIENT], 5, id="client beside the frontend"),
+        pytest.param([_ALONE, _APART], 6, id="client apart"),
+    ],
+)
+def test_reserved_nodes_are_one_rule_for_sweeps_collections_and_diffs(
+    edits: list[tuple[str, str]], nodes: int
+) -> None:
+    document = parse_document(edited(V2, *edits), "tiny.yaml")
+    form = normal_form(next(iter(variants(document))))
+    size = allocation(form)
+    assert size is not None
+    assert (size.nodes, node_count(document.data)) == (nodes, nodes)
+    assert allocated_gpus(form).total == 4 * nodes
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/samples")
