@@ -67,6 +67,7 @@ class FakeCluster:
     counts how many calls an sbatch that outlived its client takes to deliver its array. ``runs``
     counts ends of points, ``collisions`` names points that two jobs ran at once. ``fails``
     maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost.
+    ``refuses`` is what it says to every array that it does not take.
     """
 
     name: str = "slurm"
@@ -78,6 +79,9 @@ class FakeCluster:
     queue_answers: bool = True
     accounting_answers: bool = True
     max_array_tasks: int = 1000
+    partitions: tuple[str, ...] = ()
+    expands_in_paths: str = ""
+    refuses: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     runs: Counter[str] = field(default_factory=Counter)
     fails: dict[str, str] = field(default_factory=dict)
@@ -95,6 +99,8 @@ class FakeCluster:
             segment=True,
             max_array_tasks=self.max_array_tasks,
             accounting=self.accounting,
+            partitions=self.partitions,
+            expands_in_paths=self.expands_in_paths,
         )
 
     def script(self, request: ArrayRequest) -> str:
@@ -109,6 +115,8 @@ class FakeCluster:
                 self._flying.append((self.late, request))
                 raise
         self.kill.point()
+        if self.refuses:
+            raise ClusterFailure(Problem(message=self.refuses))
         submitted = self._deliver(request)
         self.kill.point()
         return submitted

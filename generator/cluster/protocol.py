@@ -156,7 +156,9 @@ class NodeProblem:
 class ClusterFeatures:
     """What this cluster can do, found by asking it.
 
-    ``max_array_tasks`` is the largest array, Slurm's MaxArraySize.
+    ``max_array_tasks`` is the largest array, Slurm's MaxArraySize. ``partitions`` are all there
+    are, empty where there is no such thing. ``expands_in_paths`` are characters that the cluster
+    replaces in the paths of a job's files.
     ``accounting`` is false where sacct will never answer, ``holds`` where a job cannot be held: all
     are over when ``submit`` returns.
     """
@@ -167,6 +169,7 @@ class ClusterFeatures:
     accounting: bool
     holds: bool = True
     partitions: tuple[str, ...] = field(default=())
+    expands_in_paths: str = ""
 
 
 class Cluster(Protocol):
