@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generator.cluster.protocol import StateReport
+from generator.cluster.protocol import Phase, StateReport
 from generator.cluster.starts import STARTS_FILE, Start, note_start, read_starts
 from generator.sweep.events import Event
 from generator.sweep.folder import SweepFolder
@@ -121,6 +122,21 @@ def test_starts_survive_a_torn_line_and_are_those_of_one_submission(tmp_path: Pa
     assert note("a") == 2
     assert [each.nodes for each in read_starts(tmp_path, "a")] == [("n1",), ("n1",)]
     assert read_starts(tmp_path / "elsewhere", "a") == ()
+
+
+def test_id_that_slurm_gave_to_another_job_is_not_the_sweeps(tmp_path: Path) -> None:
+    """A Slurm that lost its state counts from 1 again; that job is never cancelled for ours."""
+    folder, cluster = sweep_folder(tmp_path), FakeCluster()
+    submit(folder, cluster, ONE)
+    cluster.start()
+    assert states(looked(folder, cluster)) == {PointState.RUNNING: 1}
+    (task,) = cluster.live()
+    task.request, ours = replace(task.request, token="0ther"), task.request
+    assert states(looked(folder, cluster)) == {PointState.LOST: 1}
+    resume(folder, cluster)
+    assert task.phase is Phase.RUNNING
+    assert {each.request.token == ours.token for each in cluster.live()} == {False}
+    assert cluster.submissions == 2
 
 
 # --- results of others ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ submitted. A *point* is one concurrency of a job; its ``result.json`` is the tru
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -138,9 +138,18 @@ class StateReport:
     accounting_answered: bool
     problems: tuple[str, ...] = ()
 
-    def named(self, job_name: str) -> tuple[JobState, ...]:
-        """The jobs with this name: those of one token."""
-        return tuple(state for state in self.states.values() if state.job_name == job_name)
+    def of_tokens(self, tokens: Mapping[str, str]) -> StateReport:
+        """The answer without jobs of other submissions; ``tokens`` is by job id.
+
+        A Slurm that lost its state counts from 1 again, and gives an old id to another job.
+        """
+        states = {
+            task_id: state
+            for task_id, state in self.states.items()
+            if not state.job_name
+            or state.job_name.rpartition(".")[2] == tokens.get(task_id.partition("_")[0])
+        }
+        return replace(self, states=states)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,8 @@ def observe(
     """
     arrays = [each for each in state.arrays.values() if each.submitted and _may_matter(each)]
     at = time.time()
-    report = cluster.states([each.submitted.job_id for each in arrays if each.submitted])
+    tokens = {each.submitted.job_id: each.token for each in arrays if each.submitted}
+    report = cluster.states(list(tokens)).of_tokens(tokens)
     try:
         has_accounting = cluster.features().accounting
     except ClusterFailure:
