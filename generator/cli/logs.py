@@ -14,7 +14,7 @@ from generator.files import os_problem
 from generator.sweep.client import SweepClient
 from generator.sweep.job_logs import job_logs
 from generator.sweep.naming import named_points
-from generator.sweep.status_view import MOVING
+from generator.sweep.status_view import moving_points
 
 _LOOK_EVERY_S = 1.0
 _ASK_EVERY_S = 10.0
@@ -74,4 +74,4 @@ def _print_from(path: Path, offset: int) -> int:
 
 
 def _is_over(client: SweepClient, point: str) -> bool:
-    return all(each.state not in MOVING for each in client.glance().statuses if each.point == point)
+    return point not in moving_points(client.glance())

@@ -24,8 +24,8 @@ from generator.sweep.looking import Look
 from generator.sweep.selection import flakes
 from generator.sweep.status_document import is_complete, status_document
 from generator.sweep.status_view import (
-    MOVING,
     advice,
+    moving_points,
     status_headers,
     status_rows,
     status_summary,
@@ -118,7 +118,7 @@ def _watched(client: SweepClient, every_s: float) -> Look:
         elif summary != told:
             talk(summary)
         told = summary
-        if not any(each.state in MOVING for each in view.statuses):
+        if not moving_points(view):
             if is_watched():
                 click.echo(err=True)
             return view

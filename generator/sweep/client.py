@@ -9,6 +9,7 @@ from generator.documents import parse_document
 from generator.errors import ClusterFailure, InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
 from generator.site import Site
+from generator.sweep.acceptance import acceptance_problems
 from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
@@ -81,7 +82,8 @@ class SweepClient:
         """What these points make: jobs, arrays, canaries.
 
         ``recipes`` are at hand; the others are read from the sweep. Raises InvalidInput where one
-        cannot be placed on the site, ClusterFailure where the cluster does not answer.
+        cannot be placed on the site, or could not run on the cluster as it is; ClusterFailure where
+        that does not answer.
         """
         at_hand = {recipe.digest: recipe for recipe in recipes}
         features = self.sender.cluster.features()
@@ -91,6 +93,8 @@ class SweepClient:
             planned_job(at_hand.get(recipe.digest) or self._stored(recipe), points, why, placement)
             for recipe, points, why in _by_recipe(view.history, wanted)
         ]
+        if found := list(acceptance_problems(jobs, features, self.folder.root)):
+            raise InvalidInput(found)
         return plan(
             jobs,
             max_array_tasks=placement.max_array_tasks,

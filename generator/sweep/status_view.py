@@ -41,6 +41,19 @@ MOVING = frozenset(
 """States that change without anybody's doing."""
 
 
+def moving_points(look: Look) -> frozenset[str]:
+    """The points that may yet change without anybody's doing.
+
+    A job never replaces a result that it cannot read: such a point waits for a person.
+    """
+    results = look.observation.results
+    return frozenset(
+        each.point
+        for each in look.statuses
+        if each.state in MOVING and not isinstance(results.get(each.point), Unreadable)
+    )
+
+
 def status_summary(look: Look) -> str:
     """How many points are in which state: ``12 points: 4 done, 8 running``."""
     counts = Counter(each.state for each in look.statuses)
