@@ -66,8 +66,9 @@ class FakeCluster:
     ``adopts``: whether an array whose submission was cut short can still be taken over. ``late``
     counts how many calls an sbatch that outlived its client takes to deliver its array. ``runs``
     counts ends of points, ``collisions`` names points that two jobs ran at once. ``fails``
-    maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost.
-    ``refuses`` is what it says to every array that it does not take.
+    maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost;
+    ``silent``: cancellations are refused. ``refuses`` is what it says to every array that it does
+    not take.
     """
 
     name: str = "slurm"
@@ -75,6 +76,7 @@ class FakeCluster:
     adopts: bool = True
     late: int | None = None
     deaf: bool = False
+    silent: bool = False
     accounting: bool = True
     queue_answers: bool = True
     accounting_answers: bool = True
@@ -152,6 +154,8 @@ class FakeCluster:
         )
 
     def cancel(self, task_ids: Sequence[str]) -> None:
+        if self.silent:
+            raise ClusterFailure(Problem(message="scancel refused: no answer"))
         self._call()
         self.kill.point()
         for task in () if self.deaf else self.tasks.values():

@@ -41,6 +41,9 @@ _COMMANDS = {
 }
 
 
+_INTERRUPTED = 130  # what shells call 128 + SIGINT
+
+
 class PdrecipeGroup(click.Group):
     """Loads commands late and turns every user error into its lines and its exit code."""
 
@@ -64,6 +67,9 @@ class PdrecipeGroup(click.Group):
         except PdrecipeError as error:
             _report(error, as_json=as_json)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            talk("interrupted")
+            ctx.exit(_INTERRUPTED)
 
 
 def _is_json_asked(arguments: Sequence[str]) -> bool:
@@ -91,5 +97,6 @@ def _report(error: PdrecipeError, *, as_json: bool) -> None:
 def main() -> None:
     """Capacity-exact prefill/decode recipes for vLLM under Dynamo, rendered for srt-slurm.
 
-    Exit codes: 0 done, 2 usage, 3 invalid input, 4 nothing fits, 5 cluster, 10 the answer is no.
+    Exit codes: 0 done, 2 usage, 3 invalid input, 4 nothing fits, 5 cluster, 10 the answer is no,
+    130 interrupted (Ctrl-C).
     """

@@ -41,6 +41,7 @@ from generator.cluster.launching import Launch, LaunchEnd, Warnings, log_tail, r
 from generator.cluster.srtctl import has_result, missing_result, srtctl_launch
 from generator.cluster.starts import Start, note_start
 from generator.errors import InvalidInput
+from generator.wording import plural
 
 TIME_LIMIT = "time limit"
 OUT_OF_MEMORY = "out of memory"
@@ -98,7 +99,7 @@ class _Run:
     def run(self, points: Sequence[JobPoint]) -> int:
         """Run the points that have no result; the code to exit with, 0 when all are done."""
         if self._number > self._job.max_runs:
-            reason = f"started {self._number - 1} times without a result"
+            reason = f"started {plural(self._number - 1, 'time')} without a result"
             return self._settle(points, _Outcome(exit_code=1, reason=reason), began=time.time())
         launcher = self._job.launcher
         if not (isinstance(launcher, CommandLauncher) and runs_per_point(launcher)):
@@ -160,11 +161,11 @@ class _Run:
                 if requeue(self._here):
                     time.sleep(_REQUEUE_SECONDS)
                 return _TERMINATED
-            reason = f"preempted in each of {self._number} runs"
+            reason = f"preempted in each of {plural(self._number, 'run')}"
             outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
             return self._settle(points, outcome, began=began, launch=launch)
         if self._warnings.warned:
-            reason = f"{TIME_LIMIT} of {self._job.time_minutes} minutes"
+            reason = f"{TIME_LIMIT} of {plural(self._job.time_minutes, 'minute')}"
             outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
             return self._settle(points, outcome, began=began, launch=launch)
         return _TERMINATED

@@ -18,6 +18,7 @@ from generator.sweep.history import Array, History, history
 from generator.sweep.observation import Observation, Unreadable
 from generator.sweep.reconciliation import reconcile
 from generator.sweep.statuses import PointStatus, point_statuses
+from generator.wording import plural
 
 # Accounting shows the end of an array's job up to 4 s after its result (measured, Slurm 22.05).
 SETTLING_S = 5.0
@@ -172,7 +173,8 @@ def _recorded(
 def _look(state: History, seen: Observation, torn: str) -> Look:
     notices = [torn] if torn else []
     if state.foreign:
-        notices.append(f"{state.foreign} lines of a newer pdrecipe in the ledger are passed over")
+        passed = plural(state.foreign, "line")
+        notices.append(f"passed over in the ledger: {passed} of a newer pdrecipe")
     if seen.report is not None:
         notices += seen.report.problems
     return Look(

@@ -12,6 +12,7 @@ from generator.sweep.events import CancelledBy, End, Ended, Event, Requeued, Run
 from generator.sweep.failures import NODE_FAILURE, OUT_OF_MEMORY, TIME_LIMIT, cause_of
 from generator.sweep.history import Attempt, History, Seen
 from generator.sweep.observation import Observation, Unreadable
+from generator.wording import plural
 
 # Slurm ends a job within minutes of its limit; the rest is for clocks that disagree.
 OVERTIME_S = 1800
@@ -185,7 +186,7 @@ def _forgotten(job: JobState, limit_s: int) -> _Verdict | None:
         return None
     if job.elapsed_s <= limit_s + OVERTIME_S:
         return None
-    minutes = f"{job.elapsed_s // 60:,} of its {limit_s // 60:,} minutes"
+    minutes = f"{job.elapsed_s // 60:,} of its {plural(limit_s // 60, 'minute')}"
     return _lost(
         f"gone from the queue without a result; accounting has it {job.state} for {minutes}"
     )
