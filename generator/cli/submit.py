@@ -12,6 +12,7 @@ import click
 from generator.checks.report import text_lines
 from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
+from generator.cli.number import FiniteRange
 from generator.cli.output import talk
 from generator.cli.sweep_sending import (
     Say,
@@ -114,7 +115,7 @@ def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -
 @preflight_option
 @click.option(
     "--max-gpu-hours",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     callback=_number,
     help="Refuse a plan that may cost more.",
 )
