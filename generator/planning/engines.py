@@ -1,0 +1,290 @@
+"""Which engines of a role are legal: each layout, count of drafts and KV-cache dtype, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from generator.engine_options import EngineOptions
+from generator.errors import InvalidInput, Problem
+from generator.kv_cache import KvCacheLayout, plan_kv_cache
+from generator.kv_cache_options import KvCacheOptions
+from generator.memory_terms import computed_weights
+from generator.parallel import ParallelLayout, WorkerPool
+from generator.placement import nodes_for_pool
+from generator.planning.layouts import layouts_within
+from generator.planning.rejection import Reason, Rejection
+from generator.planning.role_sizes import RoleSizes, role_sizes, sequence_grid
+from generator.planning.subject import Subject
+from generator.resolution import kv_cache_options
+from generator.units import format_gib
+
+ROLES = ("prefill", "decode")
+
+_REASONS = {
+    "tensor": Reason.HEADS,
+    "decode_context": Reason.CONTEXT,
+    "pipeline": Reason.PIPELINE,
+}
+_PREFILL_SIZES = (1,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What two engines must share to pair: a role's flags beside its layout."""
+
+    kv_cache_dtype: str
+    speculative_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegalEngine:
+    """An engine that would start. ``kv_cache`` has the block size it chooses by itself."""
+
+    role: str
+    kind: Kind
+    layout: ParallelLayout
+    options: EngineOptions
+    kv_cache: KvCacheLayout
+    weights_bytes_per_rank: int
+    sizes: RoleSizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """Both roles' legal engines, what was refused, and how many of either there were."""
+
+    legal: tuple[LegalEngine, ...]
+    rejections: tuple[Rejection, ...]
+
+    def of(self, role: str, kind: Kind) -> tuple[LegalEngine, ...]:
+        return tuple(each for each in self.legal if each.role == role and each.kind == kind)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(dict.fromkeys(each.kind for each in self.legal))
+
+    @property
+    def considered(self) -> int:
+        return len(self.legal) + sum(each.engines for each in self.rejections)
+
+
+def enumerate_engines(subject: Subject) -> Engines:
+    """Every engine of both roles, judged as ``generate`` and ``capacity`` would.
+
+    Raises InvalidInput where the spec's own flags or rules are refused whatever the layout.
+    """
+    judge = _Judge(subject)
+    legal: list[LegalEngine] = []
+    rejections: list[Rejection] = []
+    has_experts = subject.architecture.experts is not None
+    for layout in layouts_within(subject.gpus_per_engine, has_experts=has_experts):
+        for verdict in judge.verdicts(layout):
+            if isinstance(verdict, Rejection):
+                rejections.append(verdict)
+            else:
+                legal.append(verdict)
+    return Engines(legal=tuple(legal), rejections=tuple(rejections))
+
+
+def judged(subject: Subject, layout: ParallelLayout) -> tuple[LegalEngine | Rejection, ...]:
+    """The verdicts on one layout alone."""
+    return tuple(_Judge(subject).verdicts(layout))
+
+
+class _Judge:
+    """The questions of one subject, with the answers that layouts share kept."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._sizes: dict[tuple[str, Kind, bool], RoleSizes] = {}
+        self._kv_caches: dict[KvCacheOptions, KvCacheLayout | InvalidInput] = {}
+
+    @cached_property
+    def _kinds(self) -> tuple[Kind, ...]:
+        return tuple(
+            Kind(kv_cache_dtype=dtype, speculative_tokens=tokens)
+            for dtype in self._subject.specs
+            for tokens in self._subject.speculative_tokens
+        )
+
+    def verdicts(self, layout: ParallelLayout) -> Iterator[LegalEngine | Rejection]:
+        """Cheap questions first: one answer for all kinds and roles where it is the same."""
+        refused = self._placement(layout) or self._transfer(layout)
+        if refused is not None:
+            yield refused
+            return
+        for role in ROLES:
+            if role == "prefill" and layout.decode_context > 1:
+                yield self._rejection(
+                    layout, Reason.PREFILL_CONTEXT, _NO_CONTEXT, len(self._kinds), role=role
+                )
+                continue
+            for kind in self._kinds:
+                yield self._engine(role, kind, layout)
+
+    def _rejection(
+        self,
+        layout: ParallelLayout,
+        reason: Reason,
+        problem: Problem,
+        engines: int,
+        *,
+        role: str | None = None,
+        numbers: tuple[int, int] | None = None,
+    ) -> Rejection:
+        needed, available = numbers or (None, None)
+        return Rejection(
+            layout=layout,
+            reason=reason,
+            problem=problem,
+            engines=engines,
+            role=role,
+            needed=needed,
+            available=available,
+        )
+
+    def _placement(self, layout: ParallelLayout) -> Rejection | None:
+        per_node = self._subject.gpus_per_node
+        try:
+            nodes_for_pool(WorkerPool(workers=1, layout=layout), per_node)
+        except InvalidInput as error:
+            return self._rejection(
+                layout,
+                Reason.PLACEMENT,
+                error.problems[0],
+                len(ROLES) * len(self._kinds),
+                numbers=(layout.replica_ranks, per_node),
+            )
+        return None
+
+    def _transfer(self, layout: ParallelLayout) -> Rejection | None:
+        if layout.pipeline == 1 or not self._subject.architecture.is_hybrid:
+            return None
+        return self._rejection(
+            layout,
+            Reason.PIPELINE_TRANSFER,
+            _NO_PIPELINE_TRANSFER,
+            len(ROLES) * len(self._kinds),
+            numbers=(layout.pipeline, 1),
+        )
+
+    def _engine(self, role: str, kind: Kind, layout: ParallelLayout) -> LegalEngine | Rejection:
+        sizes = self._sizes_of(role, kind, layout)
+        options = replace(sizes.options[0], layout=layout)
+        try:
+            kv_cache = self._kv_cache(options)
+            weights = computed_weights(
+                self._subject.architecture, options, self._subject.defaults
+            ).bytes_per_rank
+        except InvalidInput as error:
+            problem = error.problems[0]
+            reason = _REASONS.get(problem.path)
+            if reason is None:
+                reason = Reason.OTHER if problem.path else Reason.WEIGHT_SHARES
+            return _of_kind(self._rejection(layout, reason, problem, 1, role=role), kind)
+        engine = LegalEngine(
+            role=role,
+            kind=kind,
+            layout=layout,
+            options=options,
+            kv_cache=kv_cache,
+            weights_bytes_per_rank=weights,
+            sizes=sizes,
+        )
+        refused = self._memory(engine)
+        return engine if refused is None else _of_kind(refused, kind)
+
+    def _sizes_of(self, role: str, kind: Kind, layout: ParallelLayout) -> RoleSizes:
+        """The sizes of a role; only engines with EP and DP may have other defaults."""
+        has_own_defaults = layout.expert_parallel and layout.data > 1
+        key = (role, kind, has_own_defaults)
+        if key not in self._sizes:
+            self._sizes[key] = role_sizes(
+                self._subject,
+                self._subject.specs[kind.kv_cache_dtype],
+                role,
+                kind.speculative_tokens,
+                sample=layout,
+                sequences=_PREFILL_SIZES if role == "prefill" else sequence_grid(),
+            )
+        return self._sizes[key]
+
+    def _kv_cache(self, options: EngineOptions) -> KvCacheLayout:
+        flags = kv_cache_options(self._subject.architecture, options, self._subject.defaults)
+        if flags not in self._kv_caches:
+            try:
+                self._kv_caches[flags] = plan_kv_cache(self._subject.architecture, flags)
+            except InvalidInput as error:
+                self._kv_caches[flags] = error
+        found = self._kv_caches[flags]
+        if isinstance(found, InvalidInput):
+            raise found
+        return found
+
+    def _memory(self, engine: LegalEngine) -> Rejection | None:
+        """What the smallest engine of a layout lacks: room for weights, or for one request."""
+        sizes = engine.sizes
+        room = int(sizes.kv_cache_bytes(engine.weights_bytes_per_rank)[0])
+        if room <= 0:
+            needed = sizes.requested_bytes - room
+            problem = Problem(
+                message=(
+                    f"{engine.layout} needs {format_gib(needed)} of a GPU before any KV cache,"
+                    f" {format_gib(engine.weights_bytes_per_rank)} of it weights; the engine may"
+                    f" use {format_gib(sizes.requested_bytes)}"
+                ),
+                hint="use more GPUs per replica, or expert parallelism",
+            )
+            numbers = (needed, sizes.requested_bytes)
+            return self._rejection(
+                engine.layout, Reason.MEMORY, problem, 1, role=engine.role, numbers=numbers
+            )
+        blocks = engine.kv_cache.num_blocks(room)
+        request = engine.kv_cache.blocks_per_request(sizes.max_model_len)
+        if blocks >= request:
+            return None
+        problem = Problem(
+            message=(
+                f"one request of max-model-len {sizes.max_model_len} needs {request} KV-cache"
+                f" blocks, {engine.layout} has {blocks}"
+            ),
+            hint="lower max-model-len, or use more GPUs",
+        )
+        return self._rejection(
+            engine.layout,
+            Reason.REQUEST,
+            problem,
+            1,
+            role=engine.role,
+            numbers=(request, blocks),
+        )
+
+
+def _of_kind(rejection: Rejection, kind: Kind) -> Rejection:
+    return replace(
+        rejection,
+        speculative_tokens=kind.speculative_tokens,
+        kv_cache_dtype=kind.kv_cache_dtype,
+    )
+
+
+_NO_CONTEXT = Problem(
+    message="decode context parallelism shares out the tokens of sequences that decode",
+    hint="use it on decode",
+)
+_NO_PIPELINE_TRANSFER = Problem(
+    message="pipeline parallelism of a hybrid model is not supported on the transfer path",
+    hint="use PP1 on both roles",
+)
+
+
+def counts_by_reason(rejections: tuple[Rejection, ...]) -> Mapping[Reason, int]:
+    """How many engines each reason refuses, in the order in which it is asked."""
+    counts = dict.fromkeys(Reason, 0)
+    for each in rejections:
+        counts[each.reason] += each.engines
+    return {reason: count for reason, count in counts.items() if count}
+
+

@@ -1,0 +1,289 @@
+"""Every deployment of legal engines, and the frontier of what they are predicted to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generator.facts import PdBlockRule
+from generator.kv_cache import KvCacheLayout, plan_kv_cache
+from generator.pairing import agree_on_block_tokens, pairing_problems
+from generator.parallel import WorkerPool
+from generator.planning.deployments import Block, Limits, blocks, combinations
+from generator.planning.engines import Engines, Kind, LegalEngine
+from generator.planning.limits import most_sequences
+from generator.planning.numbers import Array
+from generator.planning.phases import (
+    Costs,
+    DecodePhase,
+    PrefillPhase,
+    decode_phase,
+    prefill_phase,
+)
+from generator.planning.pools import DecodePools, PrefillPools, decode_pools, prefill_pools
+from generator.planning.role_sizes import MOST_SEQUENCES_PER_RANK
+from generator.planning.subject import Subject
+from generator.resolution import kv_cache_options
+
+_PER_OCTAVE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One deployment at one concurrency, with what it is predicted to do.
+
+    ``prefill_load`` is the share of what its prefill workers could read that it asks for.
+    """
+
+    prefill: WorkerPool
+    decode: WorkerPool
+    kind: Kind
+    concurrency: int
+    gpus: int
+    requests_per_s: float
+    ttft_s: float
+    tpot_s: float
+    prefill_load: float
+    total_tokens_per_s_per_gpu: float
+
+    @property
+    def tokens_per_s_per_user(self) -> float:
+        return 1 / self.tpot_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What a search found.
+
+    ``frontier`` is by rising tokens per second and user. ``combinations`` are all deployments of
+    legal engines at all concurrencies, ``evaluated`` those that were not left out because others
+    beat their engines; both without a look at ``limits``.
+    """
+
+    frontier: tuple[Candidate, ...]
+    combinations: int
+    evaluated: int
+    limits: Limits
+
+
+def worker_concurrencies(gpus_per_engine: int) -> NDArray[np.int64]:
+    """The concurrencies of one decode worker that are looked at: four to each doubling."""
+    grid = list(range(1, _PER_OCTAVE + 1))
+    while grid[-1] < MOST_SEQUENCES_PER_RANK * gpus_per_engine:
+        octave = grid[-1]
+        grid += [octave + octave * step // _PER_OCTAVE for step in range(1, _PER_OCTAVE + 1)]
+    return np.array(grid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Pools of both roles that pair, on the nodes of a subject."""
+
+    prefill: PrefillPools
+    decode: DecodePools
+
+
+class DeploymentSpace:
+    """The deployments of legal engines: each phase computed once, pools paired on demand."""
+
+    def __init__(
+        self, subject: Subject, engines: Engines, costs: Costs, *, prunes: bool = True
+    ) -> None:
+        self._subject = subject
+        self._engines = engines
+        self._costs = costs
+        self._prunes = prunes
+        self._grid = worker_concurrencies(subject.gpus_per_engine)
+
+    def pairings(self) -> Iterator[Pairing]:
+        """Every pairing: engines of one kind whose tensor sizes go together."""
+        for kind in self._engines.kinds:
+            prefill = self._prefill_phases(kind)
+            decode = self._decode_phases(kind)
+            for mine in prefill.values():
+                pools = prefill_pools(mine, *self._nodes, prunes=self._prunes)
+                for theirs in decode.values():
+                    paired = self._decode_pools(mine[0].engine, theirs)
+                    if paired is not None:
+                        yield Pairing(prefill=pools, decode=paired)
+
+    def blocks(self, pairing: Pairing) -> Iterator[Block]:
+        """The deployments of a pairing."""
+        return blocks(
+            pairing.prefill,
+            pairing.decode,
+            self._subject.workload,
+            most_nodes=self._subject.nodes,
+            gpus_per_node=self._subject.gpus_per_node,
+        )
+
+    @property
+    def _nodes(self) -> tuple[int, int]:
+        """The most nodes of one role, which leave one to the other, and the GPUs of each."""
+        return self._subject.nodes - 1, self._subject.gpus_per_node
+
+    def _prefill_phases(self, kind: Kind) -> dict[int, list[PrefillPhase]]:
+        found: dict[int, list[PrefillPhase]] = {}
+        for engine in self._engines.of("prefill", kind):
+            phase = prefill_phase(self._subject, engine, self._costs)
+            found.setdefault(engine.layout.tensor, []).append(phase)
+        return found
+
+    def _decode_phases(self, kind: Kind) -> dict[int, list[DecodePhase]]:
+        found: dict[int, list[DecodePhase]] = {}
+        for engine in self._engines.of("decode", kind):
+            phase = decode_phase(self._subject, engine, self._grid.astype(float), self._costs)
+            found.setdefault(engine.layout.tensor, []).append(phase)
+        return found
+
+    def _decode_pools(
+        self, prefill: LegalEngine, phases: Sequence[DecodePhase]
+    ) -> DecodePools | None:
+        """The decode pools beside a prefill engine, whose block size may be forced on them."""
+        subject, sample = self._subject, phases[0].engine
+        problems = pairing_problems(subject.architecture, prefill.options, sample.options)
+        if any(problem.is_fatal for problem in problems):
+            return None
+        forced = agree_on_block_tokens(prefill.kv_cache, sample.kv_cache, block_rule(subject))
+        limits = [
+            each.engine.layout.data
+            * most_sequences(
+                subject, each.engine, kv_cache_with_block(subject, each.engine, forced)
+            )
+            for each in phases
+        ]
+        if not any(limits):
+            return None
+        return decode_pools(phases, limits, self._grid, *self._nodes, prunes=self._prunes)
+
+
+def block_rule(subject: Subject) -> PdBlockRule:
+    """How this release compares the blocks of two roles of the model."""
+    defaults = subject.defaults
+    return (
+        defaults.pd_block_rule_of_hybrids
+        if subject.architecture.is_hybrid
+        else defaults.pd_block_rule_of_attention_only
+    ).value
+
+
+def kv_cache_with_block(
+    subject: Subject, engine: LegalEngine, block_tokens: int | None
+) -> KvCacheLayout:
+    """The layout of an engine's KV cache with a block size forced on it, its own where None."""
+    if block_tokens is None or block_tokens == engine.kv_cache.block_tokens:
+        return engine.kv_cache
+    options = replace(engine.options, block_size=block_tokens)
+    flags = kv_cache_options(subject.architecture, options, subject.defaults)
+    return plan_kv_cache(subject.architecture, flags)
+
+
+def search(
+    subject: Subject,
+    space: DeploymentSpace,
+    limits: Limits,
+    on_pairing: Callable[[str], None] = lambda _: None,
+) -> Search:
+    """The frontier of all deployments that keep the limits; ``on_pairing`` is told, for progress."""
+    tokens = subject.workload.request_tokens
+    found = _Frontier()
+    total = evaluated = 0
+    for pairing in space.pairings():
+        on_pairing(_name(pairing))
+        total += combinations(pairing.prefill, pairing.decode, subject.nodes)
+        for block in space.blocks(pairing):
+            evaluated += int(block.exists.sum())
+            found.add(block, limits, tokens)
+    return Search(
+        frontier=found.candidates(tokens),
+        combinations=total,
+        evaluated=evaluated,
+        limits=limits,
+    )
+
+
+def _name(pairing: Pairing) -> str:
+    prefill, decode = pairing.prefill.phases[0].engine, pairing.decode.phases[0].engine
+    kind = decode.kind
+    mtp = f" MTP {kind.speculative_tokens}" if kind.speculative_tokens else ""
+    return f"TP{prefill.layout.tensor} before TP{decode.layout.tensor}{mtp}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a candidate is: its block and its indices in it."""
+
+    block: Block
+    prefill: int
+    decode: int
+    column: int
+
+
+class _Frontier:
+    """The best of each block, merged: more tokens a user, or more tokens a GPU."""
+
+    def __init__(self) -> None:
+        self._users: list[Array] = []
+        self._rates: list[Array] = []
+        self._places: list[_Place] = []
+
+    def add(self, block: Block, limits: Limits, tokens: int) -> None:
+        """Take in the best of a block. TPOT is of the decode pool alone, so the best prefill does."""
+        point = block.point
+        rate = point.requests_per_s * tokens / block.gpus[:, :, None]
+        counts = block.exists & (point.ttft_s <= limits.ttft_s) & (point.tpot_s <= limits.tpot_s)
+        rate[~counts] = 0.0
+        prefill = rate.argmax(axis=0)
+        best = np.take_along_axis(rate, prefill[None], axis=0)[0]
+        users = 1 / point.tpot_s[0]
+        rows, columns = np.nonzero(best)
+        kept = _steps(users[rows, columns], best[rows, columns])
+        rows, columns = rows[kept], columns[kept]
+        self._users.append(users[rows, columns])
+        self._rates.append(best[rows, columns])
+        self._places += [
+            _Place(block, int(prefill[row, column]), int(row), int(column))
+            for row, column in zip(rows, columns, strict=True)
+        ]
+
+    def candidates(self, tokens: int) -> tuple[Candidate, ...]:
+        """The frontier of everything taken in, by rising tokens per user."""
+        if not self._places:
+            return ()
+        kept = _steps(np.concatenate(self._users), np.concatenate(self._rates))
+        return tuple(_candidate(self._places[index], tokens) for index in kept)
+
+
+def _steps(users: Array, rates: Array) -> NDArray[np.int64]:
+    """Indices of the points that no other beats, ascending by the first; of equal ones the first."""
+    order = np.lexsort((np.arange(len(users)), -rates, -users))
+    highest = np.maximum.accumulate(np.concatenate([[0.0], rates[order]]))
+    return order[rates[order] > highest[:-1]][::-1]
+
+
+def _candidate(place: _Place, tokens: int) -> Candidate:
+    block, point = place.block, place.block.point
+    prefill, decode = block.prefill, block.pools
+    row = int(block.decode[place.decode])
+    at = (place.prefill, place.decode, place.column)
+    phase = decode.phases[decode.phase[row]]
+    requests = float(point.requests_per_s[at])
+    gpus = int(block.gpus[at[:2]])
+    return Candidate(
+        prefill=WorkerPool(
+            workers=int(prefill.workers[place.prefill]),
+            layout=prefill.phases[prefill.phase[place.prefill]].engine.layout,
+        ),
+        decode=WorkerPool(workers=int(decode.workers[row]), layout=phase.engine.layout),
+        kind=phase.engine.kind,
+        concurrency=int(decode.concurrency[row, place.column]),
+        gpus=gpus,
+        requests_per_s=requests,
+        ttft_s=float(point.ttft_s[at]),
+        tpot_s=float(point.tpot_s[(0, *at[1:])]),
+        prefill_load=requests / float(prefill.prompts_per_s[place.prefill]),
+        total_tokens_per_s_per_gpu=requests * tokens / gpus,
+    )
