@@ -14,7 +14,7 @@ from generator.planning.numbers import Array
 
 Seconds = TypeVar("Seconds", float, Array)
 
-_NEWEST = (10**6, 0, 0)
+_NEWEST = (10**6, 10**6, 10**6)
 
 
 class Phase(StrEnum):
