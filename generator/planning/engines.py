@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from generator.architecture import MultiHeadLatentAttention
 from generator.engine_options import EngineOptions
+from generator.engine_version import release
 from generator.errors import InvalidInput, Problem
 from generator.kv_cache import KvCacheLayout, plan_kv_cache
 from generator.kv_cache_options import KvCacheOptions
@@ -111,7 +113,7 @@ class _Judge:
 
     def verdicts(self, layout: ParallelLayout) -> Iterator[LegalEngine | Rejection]:
         """Cheap questions first: one answer for all kinds and roles where it is the same."""
-        refused = self._placement(layout) or self._transfer(layout)
+        refused = self._placement(layout) or self._transfer(layout) or self._shared_context(layout)
         if refused is not None:
             yield refused
             return
@@ -170,6 +172,30 @@ class _Judge:
             numbers=(layout.pipeline, 1),
         )
 
+    def _shared_context(self, layout: ParallelLayout) -> Rejection | None:
+        """Context ranks hold blocks of one sequence, which the transfer has to tell apart.
+
+        For latent attention alone, whole tensor groups only, and since vLLM pull request 50611.
+        """
+        context, subject = layout.decode_context, self._subject
+        if context == 1:
+            return None
+        is_latent = isinstance(subject.architecture.attention, MultiHeadLatentAttention)
+        is_recent = release(subject.defaults.resolved_version) >= _FIRST_WITH_SHARED_CONTEXT
+        if is_latent and not subject.architecture.is_hybrid and is_recent:
+            if context == layout.tensor:
+                return None
+            problem = _PARTLY_SHARED_CONTEXT
+        else:
+            problem = _NO_SHARED_CONTEXT
+        return self._rejection(
+            layout,
+            Reason.CONTEXT_TRANSFER,
+            problem,
+            len(ROLES) * len(self._kinds),
+            numbers=(context, 1),
+        )
+
     def _engine(self, role: str, kind: Kind, layout: ParallelLayout) -> LegalEngine | Rejection:
         sizes = self._sizes_of(role, kind, layout)
         options = replace(sizes.options[0], layout=layout)
@@ -197,9 +223,9 @@ class _Judge:
         return engine if refused is None else _of_kind(refused, kind)
 
     def _sizes_of(self, role: str, kind: Kind, layout: ParallelLayout) -> RoleSizes:
-        """The sizes of a role; only engines with EP and DP may have other defaults."""
-        has_own_defaults = layout.expert_parallel and layout.data > 1
-        key = (role, kind, has_own_defaults)
+        """The sizes of a role; a token budget that is not sized may be another under EP and DP."""
+        is_sized = "max-num-batched-tokens" in getattr(self._subject.spec.sizing, role)
+        key = (role, kind, not is_sized and layout.expert_parallel and layout.data > 1)
         if key not in self._sizes:
             self._sizes[key] = role_sizes(
                 self._subject,
@@ -270,6 +296,18 @@ def _of_kind(rejection: Rejection, kind: Kind) -> Rejection:
     )
 
 
+_FIRST_WITH_SHARED_CONTEXT = release("0.29.0")
+_NO_SHARED_CONTEXT = Problem(
+    message=(
+        "the KV transfer takes decode context parallelism with latent attention only, without"
+        " recurrent layers and from vLLM 0.29"
+    ),
+    hint="use DCP 1",
+)
+_PARTLY_SHARED_CONTEXT = Problem(
+    message="the KV transfer takes a decode context of one rank, or of all tensor ranks",
+    hint="use DCP 1, or as many as TP",
+)
 _NO_CONTEXT = Problem(
     message="decode context parallelism shares out the tokens of sequences that decode",
     hint="use it on decode",

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
 
 from generator.planning.decode_bound import decode_step
+from generator.planning.efficiency import Efficiency
 from generator.planning.engine_work import EngineWork, engine_work
 from generator.planning.engines import LegalEngine
 from generator.planning.numbers import Array
-from generator.planning.prefill_bound import prefill_bound, transfer_s
+from generator.planning.phase_work import prefill_work
+from generator.planning.prefill_bound import transfer_s
 from generator.planning.speculation import tokens_per_step
 from generator.planning.subject import Subject
 from generator.resolution import uses_sequence_parallel_moe
-from generator.units import ceil_div
-
-
-class StepCosts(Protocol):
-    """What turns the bound of some steps into their predicted time."""
-
-    def predicted_s(self, bound_s: Array, steps: float) -> Array:
-        """Seconds of work that takes so many steps and is bounded by ``bound_s`` as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +23,8 @@ class Costs:
     ``acceptance_rate`` is of drafted tokens, ``collective_latency_s`` of one collective.
     """
 
-    prefill: StepCosts
-    decode: StepCosts
+    prefill: Efficiency
+    decode: Efficiency
     acceptance_rate: float
     collective_latency_s: float
 
@@ -72,18 +63,15 @@ def work_of(subject: Subject, engine: LegalEngine) -> EngineWork:
 
 
 def prefill_phase(subject: Subject, engine: LegalEngine, costs: Costs) -> PrefillPhase:
-    """One prefill worker by its bound and its costs; prompts are whole chunks where they fit one."""
-    prompt, budget = subject.workload.isl, engine.sizes.batched_tokens
+    """One prefill worker by its bound and its costs, its prompts in steps of its token budget."""
     work = work_of(subject, engine)
-    bound = prefill_bound(work, prompt, budget, costs.collective_latency_s)
-    per_rank = bound.prompts_per_batch // engine.layout.data
-    steps = ceil_div(per_rank * prompt, budget) / engine.layout.pipeline
-    alone = costs.prefill.predicted_s(np.array([bound.alone_s]), ceil_div(prompt, budget))
-    batch = costs.prefill.predicted_s(np.array([bound.batch_s]), steps)
+    prompt = subject.workload.isl
+    done = prefill_work(work, prompt, engine.sizes.batched_tokens, costs.collective_latency_s)
+    batch_s = costs.prefill.predicted_s(done.batch.bound_s, done.batch.steps)
     return PrefillPhase(
         engine=engine,
-        alone_s=float(alone[0]),
-        prompts_per_s=bound.prompts_per_batch / float(batch[0]),
+        alone_s=costs.prefill.predicted_s(done.alone.bound_s, done.alone.steps),
+        prompts_per_s=done.prompts_per_batch / batch_s,
         transfer_s=transfer_s(work, prompt),
     )
 
@@ -103,6 +91,6 @@ def decode_phase(
     tokens = tokens_per_step(engine.kind.speculative_tokens, costs.acceptance_rate)
     return DecodePhase(
         engine=engine,
-        tpot_s=costs.decode.predicted_s(step.total_s, 1) / tokens,
+        tpot_s=costs.decode.predicted_step_s(step.total_s) / tokens,
         transfer_s=transfer_s(work, workload.isl),
     )

@@ -17,6 +17,7 @@ class Reason(StrEnum):
     CONTEXT = "context"
     PIPELINE = "pipeline"
     PIPELINE_TRANSFER = "pipeline-transfer"
+    CONTEXT_TRANSFER = "context-transfer"
     PREFILL_CONTEXT = "prefill-context"
     WEIGHT_SHARES = "weight-shares"
     OTHER = "other"
