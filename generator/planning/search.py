@@ -198,7 +198,7 @@ def search(
             evaluated += int(block.exists.sum())
             found.add(block, limits, tokens)
     return Search(
-        frontier=found.candidates(tokens),
+        frontier=found.candidates(),
         combinations=total,
         evaluated=evaluated,
         limits=limits,
@@ -212,23 +212,11 @@ def _name(pairing: Pairing) -> str:
     return f"TP{prefill.layout.tensor} before TP{decode.layout.tensor}{mtp}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a candidate is: its block and its indices in it."""
-
-    block: Block
-    prefill: int
-    decode: int
-    column: int
-
-
 class _Frontier:
     """The best of each block, merged: more tokens a user, or more tokens a GPU."""
 
     def __init__(self) -> None:
-        self._users: list[Array] = []
-        self._rates: list[Array] = []
-        self._places: list[_Place] = []
+        self._found: list[Candidate] = []
 
     def add(self, block: Block, limits: Limits, tokens: int) -> None:
         """Take in the best of a block. TPOT is of the decode pool alone, so the best prefill does."""
@@ -240,21 +228,16 @@ class _Frontier:
         best = np.take_along_axis(rate, prefill[None], axis=0)[0]
         users = 1 / point.tpot_s[0]
         rows, columns = np.nonzero(best)
-        kept = _steps(users[rows, columns], best[rows, columns])
-        rows, columns = rows[kept], columns[kept]
-        self._users.append(users[rows, columns])
-        self._rates.append(best[rows, columns])
-        self._places += [
-            _Place(block, int(prefill[row, column]), int(row), int(column))
-            for row, column in zip(rows, columns, strict=True)
-        ]
+        for index in _steps(users[rows, columns], best[rows, columns]):
+            row, column = int(rows[index]), int(columns[index])
+            place = int(prefill[row, column]), row, column
+            self._found.append(_candidate(block, place, tokens))
 
-    def candidates(self, tokens: int) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[Candidate, ...]:
         """The frontier of everything taken in, by rising tokens per user."""
-        if not self._places:
-            return ()
-        kept = _steps(np.concatenate(self._users), np.concatenate(self._rates))
-        return tuple(_candidate(self._places[index], tokens) for index in kept)
+        users = np.array([each.tokens_per_s_per_user for each in self._found])
+        rates = np.array([each.total_tokens_per_s_per_gpu for each in self._found])
+        return tuple(self._found[index] for index in _steps(users, rates))
 
 
 def _steps(users: Array, rates: Array) -> NDArray[np.int64]:
@@ -264,26 +247,25 @@ def _steps(users: Array, rates: Array) -> NDArray[np.int64]:
     return order[rates[order] > highest[:-1]][::-1]
 
 
-def _candidate(place: _Place, tokens: int) -> Candidate:
-    block, point = place.block, place.block.point
-    prefill, decode = block.prefill, block.pools
-    row = int(block.decode[place.decode])
-    at = (place.prefill, place.decode, place.column)
+def _candidate(block: Block, place: tuple[int, int, int], tokens: int) -> Candidate:
+    """The deployment at a place of a block: prefill pool, decode pool and concurrency."""
+    prefill, decode, point = block.prefill, block.pools, block.point
+    row = int(block.decode[place[1]])
     phase = decode.phases[decode.phase[row]]
-    requests = float(point.requests_per_s[at])
-    gpus = int(block.gpus[at[:2]])
+    requests = float(point.requests_per_s[place])
+    gpus = int(block.gpus[place[:2]])
     return Candidate(
         prefill=WorkerPool(
-            workers=int(prefill.workers[place.prefill]),
-            layout=prefill.phases[prefill.phase[place.prefill]].engine.layout,
+            workers=int(prefill.workers[place[0]]),
+            layout=prefill.phases[prefill.phase[place[0]]].engine.layout,
         ),
         decode=WorkerPool(workers=int(decode.workers[row]), layout=phase.engine.layout),
         kind=phase.engine.kind,
-        concurrency=int(decode.concurrency[row, place.column]),
+        concurrency=int(decode.concurrency[row, place[2]]),
         gpus=gpus,
         requests_per_s=requests,
-        ttft_s=float(point.ttft_s[at]),
-        tpot_s=float(point.tpot_s[(0, *at[1:])]),
-        prefill_load=requests / float(prefill.prompts_per_s[place.prefill]),
+        ttft_s=float(point.ttft_s[place]),
+        tpot_s=float(decode.tpot_s[row, place[2]]),
+        prefill_load=requests / float(prefill.prompts_per_s[place[0]]),
         total_tokens_per_s_per_gpu=requests * tokens / gpus,
     )
