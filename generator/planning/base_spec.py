@@ -131,7 +131,7 @@ def _domain_problems(question: ModelQuestion, accelerator: Gpu) -> Iterator[Prob
         )
 
 
-def composed_text(  # noqa: PLR0913 - a spec is its model, GPU, dtype, groups and place
+def composed_text(
     question: ModelQuestion,
     architecture: ModelArchitecture,
     accelerator: Gpu,
@@ -161,8 +161,8 @@ def composed_text(  # noqa: PLR0913 - a spec is its model, GPU, dtype, groups an
         f"  path: {dump_yaml_scalar(path)}",
         f"  container: vllm/vllm-openai:v{version.removeprefix('v')}",
         f"  precision: {precision}",
-        f"cluster: {{gpu: {accelerator.name}, gpus_per_node: {accelerator.gpus_per_node},"
-        f" nodes: {question.nodes}}}",
+        f"cluster: {{gpu: {accelerator.name}, gpus_per_node: {accelerator.gpus_per_node},",
+        f"  nodes: {question.nodes}}}",
         "engine:",
         "  type: vllm",
         f"  version: {dump_yaml_scalar(version)}",

@@ -29,7 +29,7 @@ class ServingPoint:
     tpot_s: Array
 
 
-def serving_point(  # noqa: PLR0913 - the arrays of one formula
+def serving_point(
     workload: Workload,
     *,
     prompts_per_s: Array,

@@ -1,4 +1,4 @@
-"""Which engines of a role are legal: each layout, count of drafts and KV-cache dtype, or why not."""
+"""Which engines of a role are legal: each layout, drafts and KV-cache dtype, or why not."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ class Engines:
         return len(self.legal) + sum(each.engines for each in self.rejections)
 
 
-def enumerate_engines(subject: Subject) -> Engines:
+def enumerate_engines(judge: Judge) -> Engines:
     """Every engine of both roles, judged as ``generate`` and ``capacity`` would.
 
     Raises InvalidInput where the spec's own flags or rules are refused whatever the layout.
     """
-    judge = _Judge(subject)
+    subject = judge.subject
     legal: list[LegalEngine] = []
     rejections: list[Rejection] = []
     has_experts = subject.architecture.experts is not None
@@ -90,16 +90,11 @@ def enumerate_engines(subject: Subject) -> Engines:
     return Engines(legal=tuple(legal), rejections=tuple(rejections))
 
 
-def judged(subject: Subject, layout: ParallelLayout) -> tuple[LegalEngine | Rejection, ...]:
-    """The verdicts on one layout alone."""
-    return tuple(_Judge(subject).verdicts(layout))
-
-
-class _Judge:
-    """The questions of one subject, with the answers that layouts share kept."""
+class Judge:
+    """Says which engines of a subject are legal, and keeps the answers that layouts share."""
 
     def __init__(self, subject: Subject) -> None:
-        self._subject = subject
+        self.subject = subject
         self._sizes: dict[tuple[str, Kind, bool], RoleSizes] = {}
         self._kv_caches: dict[KvCacheOptions, KvCacheLayout | InvalidInput] = {}
 
@@ -107,24 +102,39 @@ class _Judge:
     def _kinds(self) -> tuple[Kind, ...]:
         return tuple(
             Kind(kv_cache_dtype=dtype, speculative_tokens=tokens)
-            for dtype in self._subject.specs
-            for tokens in self._subject.speculative_tokens
+            for dtype in self.subject.specs
+            for tokens in self.subject.speculative_tokens
         )
 
     def verdicts(self, layout: ParallelLayout) -> Iterator[LegalEngine | Rejection]:
         """Cheap questions first: one answer for all kinds and roles where it is the same."""
-        refused = self._placement(layout) or self._transfer(layout) or self._shared_context(layout)
+        refused = self._refusal(layout)
         if refused is not None:
             yield refused
             return
         for role in ROLES:
-            if role == "prefill" and layout.decode_context > 1:
-                yield self._rejection(
-                    layout, Reason.PREFILL_CONTEXT, _NO_CONTEXT, len(self._kinds), role=role
-                )
+            if refusal := self._role_refusal(role, layout):
+                yield refusal
                 continue
             for kind in self._kinds:
                 yield self._engine(role, kind, layout)
+
+    def verdict(self, role: str, kind: Kind, layout: ParallelLayout) -> LegalEngine | Rejection:
+        """The verdict on one engine."""
+        refused = self._refusal(layout) or self._role_refusal(role, layout)
+        return refused or self._engine(role, kind, layout)
+
+    def _refusal(self, layout: ParallelLayout) -> Rejection | None:
+        """Why a layout is refused whatever its role and kind."""
+        return self._placement(layout) or self._transfer(layout) or self._shared_context(layout)
+
+    def _role_refusal(self, role: str, layout: ParallelLayout) -> Rejection | None:
+        """Why a layout is refused in a role, whatever its kind."""
+        if role == "decode" or layout.decode_context == 1:
+            return None
+        return self._rejection(
+            layout, Reason.PREFILL_CONTEXT, _NO_CONTEXT, len(self._kinds), role=role
+        )
 
     def _rejection(
         self,
@@ -148,7 +158,7 @@ class _Judge:
         )
 
     def _placement(self, layout: ParallelLayout) -> Rejection | None:
-        per_node = self._subject.gpus_per_node
+        per_node = self.subject.gpus_per_node
         try:
             nodes_for_pool(WorkerPool(workers=1, layout=layout), per_node)
         except InvalidInput as error:
@@ -162,7 +172,7 @@ class _Judge:
         return None
 
     def _transfer(self, layout: ParallelLayout) -> Rejection | None:
-        if layout.pipeline == 1 or not self._subject.architecture.is_hybrid:
+        if layout.pipeline == 1 or not self.subject.architecture.is_hybrid:
             return None
         return self._rejection(
             layout,
@@ -177,7 +187,7 @@ class _Judge:
 
         For latent attention alone, whole tensor groups only, and since vLLM pull request 50611.
         """
-        context, subject = layout.decode_context, self._subject
+        context, subject = layout.decode_context, self.subject
         if context == 1:
             return None
         is_latent = isinstance(subject.architecture.attention, MultiHeadLatentAttention)
@@ -202,7 +212,7 @@ class _Judge:
         try:
             kv_cache = self._kv_cache(options)
             weights = computed_weights(
-                self._subject.architecture, options, self._subject.defaults
+                self.subject.architecture, options, self.subject.defaults
             ).bytes_per_rank
         except InvalidInput as error:
             problem = error.problems[0]
@@ -224,12 +234,12 @@ class _Judge:
 
     def _sizes_of(self, role: str, kind: Kind, layout: ParallelLayout) -> RoleSizes:
         """The sizes of a role; a token budget that is not sized may be another under EP and DP."""
-        is_sized = "max-num-batched-tokens" in getattr(self._subject.spec.sizing, role)
+        is_sized = "max-num-batched-tokens" in getattr(self.subject.spec.sizing, role)
         key = (role, kind, not is_sized and layout.expert_parallel and layout.data > 1)
         if key not in self._sizes:
             self._sizes[key] = role_sizes(
-                self._subject,
-                self._subject.specs[kind.kv_cache_dtype],
+                self.subject,
+                self.subject.specs[kind.kv_cache_dtype],
                 role,
                 kind.speculative_tokens,
                 sample=layout,
@@ -238,10 +248,10 @@ class _Judge:
         return self._sizes[key]
 
     def _kv_cache(self, options: EngineOptions) -> KvCacheLayout:
-        flags = kv_cache_options(self._subject.architecture, options, self._subject.defaults)
+        flags = kv_cache_options(self.subject.architecture, options, self.subject.defaults)
         if flags not in self._kv_caches:
             try:
-                self._kv_caches[flags] = plan_kv_cache(self._subject.architecture, flags)
+                self._kv_caches[flags] = plan_kv_cache(self.subject.architecture, flags)
             except InvalidInput as error:
                 self._kv_caches[flags] = error
         found = self._kv_caches[flags]
@@ -324,5 +334,3 @@ def counts_by_reason(rejections: tuple[Rejection, ...]) -> Mapping[Reason, int]:
     for each in rejections:
         counts[each.reason] += each.engines
     return {reason: count for reason, count in counts.items() if count}
-
-

@@ -59,7 +59,9 @@ def prefill_pools(
     Pools that others beat, and engines before them, are left out: with no more nodes another is as
     fast for a prompt alone and at least as fast in all.
     """
-    everything = _Counted.of([each.engine.layout.ranks for each in phases], most_nodes, gpus_per_node)
+    everything = _Counted.of(
+        [each.engine.layout.ranks for each in phases], most_nodes, gpus_per_node
+    )
     rates = np.array([each.prompts_per_s for each in phases])
     alone = np.array([each.alone_s for each in phases])
     transfer = np.array([each.transfer_s for each in phases])
@@ -106,7 +108,9 @@ def decode_pools(
     ranks = [each.engine.layout.ranks for each in phases]
     fastest = np.array(
         [
-            np.where((per_worker >= each.engine.layout.data) & (per_worker <= most), each.tpot_s, np.inf)
+            np.where(
+                (per_worker >= each.engine.layout.data) & (per_worker <= most), each.tpot_s, np.inf
+            )
             for each, most in zip(phases, limits, strict=True)
         ]
     )

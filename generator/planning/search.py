@@ -12,6 +12,7 @@ from generator.facts import PdBlockRule
 from generator.kv_cache import KvCacheLayout, plan_kv_cache
 from generator.pairing import agree_on_block_tokens, pairing_problems
 from generator.parallel import WorkerPool
+from generator.planning.candidate import Candidate
 from generator.planning.deployments import Block, Limits, blocks, combinations
 from generator.planning.engines import Engines, Kind, LegalEngine
 from generator.planning.limits import most_sequences
@@ -29,29 +30,6 @@ from generator.planning.subject import Subject
 from generator.resolution import kv_cache_options
 
 _PER_OCTAVE = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One deployment at one concurrency, with what it is predicted to do.
-
-    ``prefill_load`` is the share of what its prefill workers could read that it asks for.
-    """
-
-    prefill: WorkerPool
-    decode: WorkerPool
-    kind: Kind
-    concurrency: int
-    gpus: int
-    requests_per_s: float
-    ttft_s: float
-    tpot_s: float
-    prefill_load: float
-    total_tokens_per_s_per_gpu: float
-
-    @property
-    def tokens_per_s_per_user(self) -> float:
-        return 1 / self.tpot_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +165,7 @@ def search(
     limits: Limits,
     on_pairing: Callable[[str], None] = lambda _: None,
 ) -> Search:
-    """The frontier of all deployments that keep the limits; ``on_pairing`` is told, for progress."""
+    """The frontier of all deployments within the limits; ``on_pairing`` is told, for progress."""
     tokens = subject.workload.request_tokens
     found = _Frontier()
     total = evaluated = 0
@@ -219,7 +197,7 @@ class _Frontier:
         self._found: list[Candidate] = []
 
     def add(self, block: Block, limits: Limits, tokens: int) -> None:
-        """Take in the best of a block. TPOT is of the decode pool alone, so the best prefill does."""
+        """Take in the best of a block: TPOT is of decode alone, so the best prefill will do."""
         point = block.point
         rate = point.requests_per_s * tokens / block.gpus[:, :, None]
         counts = block.exists & (point.ttft_s <= limits.ttft_s) & (point.tpot_s <= limits.tpot_s)
@@ -241,7 +219,7 @@ class _Frontier:
 
 
 def _steps(users: Array, rates: Array) -> NDArray[np.int64]:
-    """Indices of the points that no other beats, ascending by the first; of equal ones the first."""
+    """The points that no other beats, ascending by the first axis; of equal ones the first."""
     order = np.lexsort((np.arange(len(users)), -rates, -users))
     highest = np.maximum.accumulate(np.concatenate([[0.0], rates[order]]))
     return order[rates[order] > highest[:-1]][::-1]
