@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,9 +14,8 @@ from generator.errors import InvalidInput, Problem
 from generator.estimation import named_by, profiles_of
 from generator.facts import Gpu, MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture
-from generator.planning.subject import Subject
+from generator.planning.subject import ModelQuestion, Subject
 from generator.spec_reader import load_spec, spec_from_document
-from generator.workload import Workload
 from generator.yaml_scalars import dump_yaml_scalar
 
 KV_CACHE_DTYPES = ("fp8", "auto")
@@ -31,17 +29,6 @@ _PLACEHOLDER = (
 )
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelQuestion:
-    """What a plan without a spec is asked: a model folder, a GPU, nodes of it, and a workload."""
-
-    model: Path
-    gpu: str
-    nodes: int
-    workload: Workload
-    engine_version: str
 
 
 def subject_of_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Subject:
@@ -85,6 +72,7 @@ def subject_of_model(
         gpu=accelerator,
         defaults=engine_defaults(_ENGINE, question.engine_version, accelerator),
         profiles=profiles,
+        question=question,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from generator.architecture import ModelArchitecture
 from generator.errors import InvalidInput, Problem
@@ -16,11 +17,23 @@ MOST_DRAFTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelQuestion:
+    """What a plan without a spec is asked: a model folder, a GPU, nodes of it, and a workload."""
+
+    model: Path
+    gpu: str
+    nodes: int
+    workload: Workload
+    engine_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """What every candidate of a plan has in common.
 
     ``specs`` are by KV-cache dtype and differ in nothing else: their flags and sizing rules are
     those of the engines. ``profiles`` are measured start-ups to look in before the package's.
+    ``question`` is what the specs were composed for, None where a user wrote the one there is.
     """
 
     specs: Mapping[str, Spec]
@@ -28,6 +41,7 @@ class Subject:
     gpu: Gpu
     defaults: EngineDefaults
     profiles: tuple[MeasuredProfile, ...]
+    question: ModelQuestion | None = None
 
     @property
     def spec(self) -> Spec:
