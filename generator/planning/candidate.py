@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from generator.planning.deployments import serving_point
 from generator.planning.engines import Judge, Kind, LegalEngine
 from generator.planning.phases import Costs, decode_phase, prefill_phase
 from generator.planning.rejection import Rejection
+
+Shape: TypeAlias = tuple[WorkerPool, WorkerPool, Kind]
+"""What is deployed, whatever the load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +42,19 @@ class Candidate:
         return 1 / self.tpot_s
 
     @property
-    def shape(self) -> tuple[WorkerPool, WorkerPool, Kind]:
-        """What is deployed, whatever the load."""
+    def text(self) -> str:
+        """The deployment as people say it, with its concurrency."""
+        drafts = self.kind.speculative_tokens
+        mtp = f" MTP {drafts}" if drafts else ""
+        return f"{self.prefill} / {self.decode}{mtp} at {self.concurrency}"
+
+    @property
+    def shape(self) -> Shape:
         return self.prefill, self.decode, self.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Choice:
     """A deployment as somebody names it, with its concurrency."""
 
     prefill: WorkerPool
@@ -53,9 +63,9 @@ class Shape:
     concurrency: int
 
 
-def shape_of(candidate: Candidate) -> Shape:
+def choice_of(candidate: Candidate) -> Choice:
     """What a candidate deploys."""
-    return Shape(
+    return Choice(
         prefill=candidate.prefill,
         decode=candidate.decode,
         kind=candidate.kind,
@@ -63,35 +73,35 @@ def shape_of(candidate: Candidate) -> Shape:
     )
 
 
-def candidate_of(judge: Judge, shape: Shape, costs: Costs) -> Candidate:
+def candidate_of(judge: Judge, choice: Choice, costs: Costs) -> Candidate:
     """A single deployment by the same arithmetic as the search's.
 
     Raises InvalidInput with why an engine of it is refused. Whether it holds its concurrency is
     not asked.
     """
     subject = judge.subject
-    reading = _engine(judge, "prefill", shape)
-    generating = _engine(judge, "decode", shape)
+    reading = _engine(judge, "prefill", choice)
+    generating = _engine(judge, "decode", choice)
     prefill = prefill_phase(subject, reading, costs)
-    per_worker = np.array([shape.concurrency / shape.decode.workers])
+    per_worker = np.array([choice.concurrency / choice.decode.workers])
     decode = decode_phase(subject, generating, per_worker, costs)
-    rate = prefill.prompts_per_s * shape.prefill.workers
+    rate = prefill.prompts_per_s * choice.prefill.workers
     point = serving_point(
         subject.workload,
         prompts_per_s=np.array([rate]),
         alone_s=np.array([prefill.alone_s]),
         transfer_s=np.array([max(prefill.transfer_s, decode.transfer_s)]),
         tpot_s=decode.tpot_s,
-        concurrency=np.array([shape.concurrency]),
+        concurrency=np.array([choice.concurrency]),
     )
     per_node = subject.gpus_per_node
-    nodes = sum(nodes_for_pool(pool, per_node).value for pool in (shape.prefill, shape.decode))
+    nodes = sum(nodes_for_pool(pool, per_node).value for pool in (choice.prefill, choice.decode))
     requests = float(point.requests_per_s[0])
     return Candidate(
-        prefill=shape.prefill,
-        decode=shape.decode,
-        kind=shape.kind,
-        concurrency=shape.concurrency,
+        prefill=choice.prefill,
+        decode=choice.decode,
+        kind=choice.kind,
+        concurrency=choice.concurrency,
         gpus=nodes * per_node,
         requests_per_s=requests,
         ttft_s=float(point.ttft_s[0]),
@@ -102,16 +112,16 @@ def candidate_of(judge: Judge, shape: Shape, costs: Costs) -> Candidate:
 
 
 def bounded(judge: Judge, candidate: Candidate, costs: Costs) -> Candidate:
-    """The same deployment at its bound: every step at what it takes at least."""
+    """The same deployment at its bound: steps take the least, and all drafted tokens hold."""
     ideal = {
         phase: replace(getattr(costs, phase), factor=1.0, fixed_s_per_step=0.0)
         for phase in ("prefill", "decode")
     }
-    return candidate_of(judge, shape_of(candidate), replace(costs, **ideal))
+    return candidate_of(judge, choice_of(candidate), replace(costs, acceptance_rate=1.0, **ideal))
 
 
-def _engine(judge: Judge, role: str, shape: Shape) -> LegalEngine:
-    verdict = judge.verdict(role, shape.kind, getattr(shape, role).layout)
+def _engine(judge: Judge, role: str, choice: Choice) -> LegalEngine:
+    verdict = judge.verdict(role, choice.kind, getattr(choice, role).layout)
     if isinstance(verdict, Rejection):
         raise InvalidInput(verdict.problem)
     return verdict

@@ -76,6 +76,13 @@ class Block:
     point: ServingPoint
     gpus: NDArray[np.int64]
 
+    @property
+    def gpu_s(self) -> float:
+        """GPU-seconds in which all that exist complete as many requests as run at once."""
+        concurrency = self.pools.concurrency[self.decode][None]
+        each = self.gpus[:, :, None] * concurrency / self.point.requests_per_s
+        return float(each.sum(where=self.exists))
+
 
 def blocks(
     prefill: PrefillPools,

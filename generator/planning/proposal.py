@@ -6,16 +6,12 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from generator.parallel import WorkerPool
-from generator.planning.candidate import Candidate
-from generator.planning.engines import Kind
+from generator.planning.candidate import Candidate, Shape
 from generator.planning.point_time import time_limit_of
 from generator.workload import format_concurrencies
 
 _SPAN = 4
 _APART = 1.5
-
-Shape = tuple[WorkerPool, WorkerPool, Kind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +40,8 @@ class ProposedDeployment:
 
     def time_limit(self, requests_per_concurrency: int) -> str:
         """A Slurm time limit at the predicted rates."""
-        return time_limit_of(
-            sum(each.concurrency * requests_per_concurrency / each.requests_per_s for each in self.points)
-        )
+        rounds = sum(each.concurrency / each.requests_per_s for each in self.points)
+        return time_limit_of(rounds * requests_per_concurrency)
 
     def text(self) -> str:
         """The deployment as people say it."""
@@ -85,7 +80,7 @@ def propose(
 
 
 def _around(chosen: Candidate, frontier: Sequence[Candidate]) -> list[Candidate]:
-    """A point with others of its shape below it, apart, and within a factor that one size serves."""
+    """A point and others of its shape at lower loads, apart, that one size serves as well."""
     own = [each for each in frontier if each.shape == chosen.shape]
     kept: list[Candidate] = []
     for each in sorted(own, key=lambda each: -each.concurrency):

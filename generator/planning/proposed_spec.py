@@ -45,9 +45,7 @@ class RefusedDeployment:
     problems: tuple[Problem, ...]
 
 
-def proposed_text(
-    subject: Subject, deployments: Sequence[ProposedDeployment], folder: Path
-) -> str:
+def proposed_text(subject: Subject, deployments: Sequence[ProposedDeployment], folder: Path) -> str:
     """The spec of a proposed sweep; relative names in a composed one start at ``folder``.
 
     A user's spec keeps everything but its groups; accuracy runs, probes and studies of others are
@@ -58,9 +56,7 @@ def proposed_text(
     if subject.question is None:
         others = dict.fromkeys(("accuracy", "probe", "studies"))
         return with_sections(subject.spec, {**others, "groups": groups})
-    return composed_text(
-        subject.question, subject.architecture, subject.gpu, dtype, groups, folder
-    )
+    return composed_text(subject.question, subject.architecture, subject.gpu, dtype, groups, folder)
 
 
 def _groups_lines(subject: Subject, deployments: Sequence[ProposedDeployment]) -> Iterator[str]:

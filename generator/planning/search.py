@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,13 +38,15 @@ class Search:
 
     ``frontier`` is by rising tokens per second and user. ``combinations`` are all deployments of
     legal engines at all concurrencies, ``evaluated`` those that were not left out because others
-    beat their engines; both without a look at ``limits``.
+    beat their engines; both without a look at ``limits``. ``evaluated_gpu_s`` is what it takes to
+    run all of the latter, with one request for each concurrent one.
     """
 
     frontier: tuple[Candidate, ...]
     combinations: int
     evaluated: int
     limits: Limits
+    evaluated_gpu_s: float
 
 
 def worker_concurrencies(gpus_per_engine: int) -> NDArray[np.int64]:
@@ -75,12 +77,14 @@ class DeploymentSpace:
         self._costs = costs
         self._prunes = prunes
         self._grid = worker_concurrencies(subject.gpus_per_engine)
+        self._prefill: dict[Kind, dict[int, list[PrefillPhase]]] = {}
+        self._decode: dict[Kind, dict[int, list[DecodePhase]]] = {}
 
     def pairings(self) -> Iterator[Pairing]:
         """Every pairing: engines of one kind whose tensor sizes go together."""
         for kind in self._engines.kinds:
-            prefill = self._prefill_phases(kind)
-            decode = self._decode_phases(kind)
+            prefill = self.prefill_phases(kind)
+            decode = self.decode_phases(kind)
             for mine in prefill.values():
                 pools = prefill_pools(mine, *self._nodes, prunes=self._prunes)
                 for theirs in decode.values():
@@ -103,19 +107,24 @@ class DeploymentSpace:
         """The most nodes of one role, which leave one to the other, and the GPUs of each."""
         return self._subject.nodes - 1, self._subject.gpus_per_node
 
-    def _prefill_phases(self, kind: Kind) -> dict[int, list[PrefillPhase]]:
-        found: dict[int, list[PrefillPhase]] = {}
-        for engine in self._engines.of("prefill", kind):
-            phase = prefill_phase(self._subject, engine, self._costs)
-            found.setdefault(engine.layout.tensor, []).append(phase)
-        return found
+    def prefill_phases(self, kind: Kind) -> Mapping[int, list[PrefillPhase]]:
+        """Every legal prefill engine of a kind alone, by its tensor size."""
+        if kind not in self._prefill:
+            found = self._prefill.setdefault(kind, {})
+            for engine in self._engines.of("prefill", kind):
+                phase = prefill_phase(self._subject, engine, self._costs)
+                found.setdefault(engine.layout.tensor, []).append(phase)
+        return self._prefill[kind]
 
-    def _decode_phases(self, kind: Kind) -> dict[int, list[DecodePhase]]:
-        found: dict[int, list[DecodePhase]] = {}
-        for engine in self._engines.of("decode", kind):
-            phase = decode_phase(self._subject, engine, self._grid.astype(float), self._costs)
-            found.setdefault(engine.layout.tensor, []).append(phase)
-        return found
+    def decode_phases(self, kind: Kind) -> Mapping[int, list[DecodePhase]]:
+        """The same of decode, over ``worker_concurrencies``."""
+        if kind not in self._decode:
+            found = self._decode.setdefault(kind, {})
+            concurrencies = self._grid.astype(float)
+            for engine in self._engines.of("decode", kind):
+                phase = decode_phase(self._subject, engine, concurrencies, self._costs)
+                found.setdefault(engine.layout.tensor, []).append(phase)
+        return self._decode[kind]
 
     def _decode_pools(
         self, prefill: LegalEngine, phases: Sequence[DecodePhase]
@@ -169,17 +178,20 @@ def search(
     tokens = subject.workload.request_tokens
     found = _Frontier()
     total = evaluated = 0
+    gpu_s = 0.0
     for pairing in space.pairings():
         on_pairing(_name(pairing))
         total += combinations(pairing.prefill, pairing.decode, subject.nodes)
         for block in space.blocks(pairing):
             evaluated += int(block.exists.sum())
+            gpu_s += block.gpu_s
             found.add(block, limits, tokens)
     return Search(
         frontier=found.candidates(),
         combinations=total,
         evaluated=evaluated,
         limits=limits,
+        evaluated_gpu_s=gpu_s,
     )
 
 
@@ -209,7 +221,7 @@ class _Frontier:
         for index in _steps(users[rows, columns], best[rows, columns]):
             row, column = int(rows[index]), int(columns[index])
             place = int(prefill[row, column]), row, column
-            self._found.append(_candidate(block, place, tokens))
+            self._found.append(candidate_at(block, place, tokens))
 
     def candidates(self) -> tuple[Candidate, ...]:
         """The frontier of everything taken in, by rising tokens per user."""
@@ -225,7 +237,7 @@ def _steps(users: Array, rates: Array) -> NDArray[np.int64]:
     return order[rates[order] > highest[:-1]][::-1]
 
 
-def _candidate(block: Block, place: tuple[int, int, int], tokens: int) -> Candidate:
+def candidate_at(block: Block, place: tuple[int, int, int], tokens: int) -> Candidate:
     """The deployment at a place of a block: prefill pool, decode pool and concurrency."""
     prefill, decode, point = block.prefill, block.pools, block.point
     row = int(block.decode[place[1]])
