@@ -31,11 +31,15 @@ def communication_s(work: EngineWork, tokens: Array, collective_latency_s: float
 
 
 def _exchanged_bytes(work: EngineWork, tokens: Array) -> Array:
-    """Bytes a rank sends for one layer of experts between data-parallel ranks, both ways."""
+    """Bytes of a rank for one layer of experts between data-parallel ranks, both ways.
+
+    A tensor rank dispatches its share of the tokens to the ranks of their experts. Experts that are
+    split over all ranks need every token on every one, and each sends back its part of the sum.
+    """
     layout, hidden = work.layout, work.hidden_size
     ranks = layout.tensor * layout.data
     both_ways = hidden * (work.dispatch_bytes + _ACTIVATION_BYTES)
     if not layout.expert_parallel or work.experts is None:
-        return tokens / layout.tensor * both_ways * (layout.data - 1)
+        return tokens * both_ways * (layout.data - 1)
     reached = (ranks - 1) * (1 - (1 - 1 / ranks) ** work.experts.per_token)
     return tokens / layout.tensor * both_ways * reached
