@@ -175,11 +175,11 @@ def test_collectives_of_a_pass(layout: str, collectives: int) -> None:
             "TP4DP4+EP",
             92 * 8192 * (2 * 3 / 4 + (4.5 / 8 + 2) / 4 * 15 * (1 - (15 / 16) ** 10)),
         ),
-        ("TP4DP4", 92 * 8192 * (2 * 3 / 4 + (4.5 / 8 + 2) * 3)),
+        ("TP4DP4", 92 * 8192 * (2 * 3 / 4 + 3 * 4.5 / 8 + 4 * 2 * 15 / 16)),
     ],
 )
 def test_bytes_of_a_token(layout: str, size: float) -> None:
-    """All-reduces but for a rank's own share; tokens to their experts, or to every other rank."""
+    """All-reduces but for a rank's own share; tokens to their experts, or to all ranks."""
     seconds = communication_s(work(layout), np.array([1.0]), 0.0)[0]
     assert seconds * LINK == pytest.approx(size)
 
