@@ -22,6 +22,7 @@ from generator.results.point import Invalidity, Latencies, MeasuredPoint, Origin
 from generator.results.point_file import write_points
 from generator.validation import schema
 from tests.measured_points import MODEL, Truth, decode_point, prefill_point
+from tests.run_outputs import sa_bench, write_run
 from tests.small_specs import run, spec_folder
 
 ROOFLINE = (
@@ -161,6 +162,54 @@ def test_a_page_fits_and_shows_every_residual(tmp_path: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 100
     assert result.stdout.count("+0.0%") + result.stdout.count("-0.0%") == len(points) - 1
     assert "not used: 1 point" in result.stdout
+
+
+def ran(folder: Path, recipe: Path, concurrency: int, chunk_s: float, chunks: int) -> None:
+    """A run of a published recipe: 1024 tokens of each request in so many gaps between chunks."""
+    requests, ttft_s = 4 * concurrency, 0.4
+    report = sa_bench(
+        concurrency,
+        num_prompts=requests,
+        completed=requests,
+        duration=4 * (ttft_s + chunk_s * chunks),
+        total_input_tokens=8192 * requests,
+        total_output_tokens=1024 * requests,
+        input_lens=[8192] * requests,
+        output_lens=[1024] * requests,
+        ttfts=[ttft_s] * requests,
+        itls=[[chunk_s] * chunks] * requests,
+        errors=[""] * requests,
+        **{f"{kind}_{name}_ms": ... for kind in ("mean", "median") for name in ("ttft", "tpot")},
+        mean_e2el_ms=(ttft_s + chunk_s * chunks) * 1000,
+        p99_tpot_ms=...,
+    )
+    write_run(folder, report, recipe=recipe.read_text(encoding="utf-8"))
+
+
+def test_what_collect_wrote_of_published_recipes(tmp_path: Path, repository: Path) -> None:
+    recipes = repository / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg/v2"
+    names = ("1xtp8-1xtp8-mtp-cc1-4", "4xtp2dep4-1xtp4dep4-cc2560")
+    mtp, plain = (recipes / f"{name}.yaml" for name in names)
+    ran(tmp_path / "runs/a", mtp, 1, chunk_s=0.0115, chunks=445)
+    ran(tmp_path / "runs/b", plain, 64, chunk_s=0.02, chunks=1023)
+    results = tmp_path / "results.jsonl"
+    collected = run("collect", str(tmp_path / "runs"), "--out", str(results))
+    assert collected.exit_code == 0, collected.stderr
+    document = answer("--results", str(results))
+    assert (document["points_used"], document["unused"]) == (2, [])
+    times = {
+        (each["point"], each["what"]): each["measured_s"]
+        for fit in document["efficiencies"]
+        for each in fit["residuals"]
+    }
+    assert {each["engine_version"] for each in document["efficiencies"]} == {
+        "0.26.1rc1.dev1177+ga9a17e709"
+    }
+    assert times == {
+        ("1xTEP8 + 1xTEP8 MTP3 disaggregated c1", "step"): pytest.approx(0.0115),
+        ("1xTEP8 + 1xTEP8 MTP3 disaggregated c1", "prompt alone"): pytest.approx(0.4),
+        ("4xTP2DP4+EP + 1xTP4DP4+EP disaggregated c64", "step"): pytest.approx(0.02),
+    }
 
 
 def test_the_model_of_a_spec(tmp_path: Path, repository: Path) -> None:

@@ -51,7 +51,7 @@ def calibrate_results(
         read_points(results),
         _model_of(spec, model),
         collective_latency_s=collective_latency().value / 1e6,
-        source=f"{results.name}, fitted by pdrecipe calibrate",
+        source=str(results),
         as_of=datetime.fromtimestamp(results.stat().st_mtime, tz=UTC).date().isoformat(),
     )
     text = json.dumps(efficiency_document(calibration), indent=2)

@@ -175,7 +175,7 @@ def _fitted(observations: Sequence[Observation]) -> tuple[dict[_Parameter, float
     if not parameters:
         return {}, []
     solved, free = _least_squares(rows, least)
-    leverages = np.diag(rows[:, free] @ np.linalg.pinv(rows[:, free]))
+    leverages = np.sum(rows[:, free] * np.linalg.pinv(rows[:, free]).T, axis=1)
     values = dict(zip(parameters, map(float, solved), strict=True))
     return values, [float(each) for each in leverages]
 

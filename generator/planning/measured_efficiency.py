@@ -45,7 +45,9 @@ def calibrated(
     source: str,
     as_of: str,
 ) -> EfficiencyCalibration:
-    """Fit factors to measured points; ``as_of`` stands where a group of points has no day.
+    """Fit factors to the measured points of a file, ``source``.
+
+    ``as_of`` stands where a group of points has no day.
 
     Raises InvalidInput with every reason where no point can be used.
     """
@@ -131,7 +133,7 @@ def _of_group(
             factor=fit.factor,
             fixed_s_per_step=fit.fixed_s_per_step,
             residuals=fit.residuals,
-            source=source,
+            source=f"{source}, fitted by pdrecipe calibrate",
             as_of=max(days, default=as_of),
             note=_note(fit),
         )
