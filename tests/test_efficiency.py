@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.cli.output import table
 from generator.planning.cited_comparison import Comparison, Quantity, cited_comparisons
 from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
+from generator.planning.cited_view import cited_document, cited_notes, cited_table
 from generator.planning.efficiency import Efficiency, EfficiencyTable, Phase, merged
 from generator.planning.efficiency_fit import Observation, Says, fit_phases
 from generator.planning.phase_work import PhaseWork
@@ -251,6 +253,19 @@ def test_the_points_are_those_of_the_source(shared: Path) -> None:
     assert figures["interactivity headline"] == headline["generated_tokens_per_s_per_user"]
     (version,) = {each.engine_version for each in cited_points() if each.engine_version is not None}
     assert version == truth["recipe_common"]["identity"]["frameworks"]["vllm"]
+
+
+def test_the_table_fits_a_page_and_marks_what_is_no_evidence() -> None:
+    text = table(*cited_table(COMPARISONS))
+    assert len(text.splitlines()) == 2 + len(COMPARISONS)
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.count(" *") == 2
+    notes = " ".join(cited_notes(COMPARISONS))
+    assert "matched by construction" in notes
+    assert "0.56 is what the one point with MTP asks for" in notes
+    entries = cited_document(COMPARISONS)
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+    assert [each["is_by_construction"] for each in entries].count(True) == 2
 
 
 def test_what_is_matched_by_construction_is_said() -> None:

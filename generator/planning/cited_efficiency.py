@@ -57,14 +57,14 @@ def observations(cited: CitedWork) -> Iterator[Observation]:
         if point.concurrency == 1 and point.tpot_ms is not None:
             yield Observation(
                 point=point.name,
-                what="a step",
+                what="step",
                 measured_s=point.tpot_ms / 1000,
                 work={Phase.DECODE: cited.step},
             )
         if (request_s := _request_s(cited)) is not None:
             yield Observation(
                 point=point.name,
-                what="a request",
+                what="request",
                 measured_s=request_s,
                 work={
                     Phase.DECODE: cited.step.times(tokens),
@@ -74,14 +74,14 @@ def observations(cited: CitedWork) -> Iterator[Observation]:
     elif (request_s := _request_s(cited)) is not None:
         yield Observation(
             point=point.name,
-            what="a prompt of a full worker",
+            what="prompt, full worker",
             measured_s=request_s / point.concurrency * cited.prefill_workers,
             work={Phase.PREFILL: prompt.each_of_batch},
             says=Says.AT_MOST,
         )
         yield Observation(
             point=point.name,
-            what="all steps of a request",
+            what="steps of a request",
             measured_s=request_s,
             work={Phase.DECODE: cited.step.times(tokens)},
             says=Says.AT_MOST,

@@ -34,6 +34,7 @@ class Residual:
 
     point: str
     what: str
+    bound_s: float
     measured_s: float
     predicted_s: float
     is_by_construction: bool = False

@@ -59,12 +59,14 @@ class PhaseFit:
 
     ``has_fixed_cost`` is False where the times cannot tell one from a factor: a single time, or
     steps whose bounds are all within 1.5 times the smallest. The factor then stands for both.
+    ``is_one_sided`` where all times say AT_MOST.
     """
 
     factor: float
     fixed_s_per_step: float
     residuals: tuple[Residual, ...]
     has_fixed_cost: bool
+    is_one_sided: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ def _fits(
         Residual(
             point=each.point,
             what=each.what,
+            bound_s=each.bound_s,
             measured_s=each.measured_s,
             predicted_s=_relative(values, each) * each.measured_s,
             is_by_construction=leverage > _FULL_LEVERAGE,
@@ -131,6 +134,9 @@ def _fits(
                 if factor.phase in each.work
             ),
             has_fixed_cost=_Parameter(factor.phase, is_fixed_cost=True) in values,
+            is_one_sided=all(
+                each.says is Says.AT_MOST for each in counted if factor.phase in each.work
+            ),
         )
         for factor in values
         if not factor.is_fixed_cost
@@ -169,7 +175,7 @@ def _fitted(observations: Sequence[Observation]) -> tuple[dict[_Parameter, float
     if not parameters:
         return {}, []
     solved, free = _least_squares(rows, least)
-    leverages = np.diag(rows[:, free] @ np.linalg.pinv(rows[:, free]))
+    leverages = np.sum(rows[:, free] * np.linalg.pinv(rows[:, free]).T, axis=1)
     values = dict(zip(parameters, map(float, solved), strict=True))
     return values, [float(each) for each in leverages]
 

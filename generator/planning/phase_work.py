@@ -50,21 +50,10 @@ def decode_step_work(
 def prefill_work(
     work: EngineWork, prompt_tokens: int, batch_tokens: int, collective_latency_s: float
 ) -> PrefillWork:
-    """Prefilling prompts in steps of at most ``batch_tokens`` on a rank.
-
-    Stages of a pipeline take turns with different batches, in steps as in seconds.
-    """
+    """Prefilling in steps of at most ``batch_tokens`` on a rank, as prefill_bound has it."""
     bound = prefill_bound(work, prompt_tokens, batch_tokens, collective_latency_s)
-    per_rank = bound.prompts_per_batch // work.layout.data
     return PrefillWork(
-        alone=PhaseWork(bound_s=bound.alone_s, steps=_steps(prompt_tokens, batch_tokens)),
-        batch=PhaseWork(
-            bound_s=bound.batch_s,
-            steps=_steps(per_rank * prompt_tokens, batch_tokens) / work.layout.pipeline,
-        ),
+        alone=PhaseWork(bound_s=bound.alone_s, steps=bound.alone_steps),
+        batch=PhaseWork(bound_s=bound.batch_s, steps=bound.batch_steps),
         prompts_per_batch=bound.prompts_per_batch,
     )
-
-
-def _steps(tokens: int, batch_tokens: int) -> float:
-    return max(1.0, tokens / batch_tokens)
