@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -56,6 +57,8 @@ def subject_of_model(
     Raises InvalidInput with everything that is wrong with the question.
     """
     accelerator, architecture = _answered(question)
+    if question.nodes is None:
+        question = replace(question, nodes=max(2, accelerator.nodes_per_nvlink_domain))
     specs = {
         dtype: spec_from_document(
             parse_document(
@@ -103,13 +106,13 @@ def _number_problems(question: ModelQuestion) -> Iterator[Problem]:
         ("--isl", question.workload.isl),
         ("--osl", question.workload.osl),
     ):
-        if value < 1:
+        if value is not None and value < 1:
             yield Problem(message=f"{name} must be at least 1, got {value}")
 
 
 def _domain_problems(question: ModelQuestion, accelerator: Gpu) -> Iterator[Problem]:
     domain = accelerator.nodes_per_nvlink_domain
-    if 1 < domain < question.nodes:
+    if question.nodes is not None and 1 < domain < question.nodes:
         yield Problem(
             message=(
                 f"--nodes {question.nodes} are more than the {domain} of one NVLink domain of"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from generator.errors import InvalidInput
+from generator.errors import InvalidInput, Problem
 from generator.planning.candidate import Candidate, Shape, bounded
 from generator.planning.deployments import Limits
+from generator.planning.efficiency import Efficiency
 from generator.planning.engines import Engines, Judge, enumerate_engines
 from generator.planning.nothing_fits import nearest_to, no_limits_kept, nothing_fits
 from generator.planning.phases import Costs
+from generator.planning.plan_costs import chosen_costs
 from generator.planning.plan_facts import CitedPoint
 from generator.planning.proposal import ProposedDeployment, propose
 from generator.planning.proposed_spec import RefusedDeployment, ValidDeployment, validated
@@ -49,13 +51,38 @@ class Plan:
     refused: tuple[RefusedDeployment, ...]
     references: tuple[Reference | RefusedReference, ...]
     cost: SweepCost
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """How a subject is to be planned: limits on latency, recipes to run, factors to predict with.
+
+    Without an acceptance rate it is that of the public points.
+    """
+
+    limits: Limits
+    most_deployments: int
+    efficiencies: tuple[Efficiency, ...] = ()
+    acceptance_rate: float | None = None
+
+
+def question_problems(question: Question) -> Iterator[Problem]:
+    """Every number of a question that none can be planned with."""
+    limits = question.limits
+    for name, seconds in (("--ttft-ms", limits.ttft_s), ("--tpot-ms", limits.tpot_s)):
+        if not seconds > 0:
+            yield Problem(message=f"{name} must be above 0, got {seconds * 1000:g}")
+    if question.most_deployments < 1:
+        yield Problem(message=f"--top must be at least 1, got {question.most_deployments}")
+    rate = question.acceptance_rate
+    if rate is not None and not 0 <= rate <= 1:
+        yield Problem(message=f"--acceptance-rate must be from 0 to 1, got {rate:g}")
 
 
 def make_plan(
     subject: Subject,
-    costs: Costs,
-    limits: Limits,
-    most_deployments: int,
+    question: Question,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> Plan:
     """The plan; ``on_step`` is told what is looked at, for progress.
@@ -64,6 +91,13 @@ def make_plan(
     fits or keeps the limits.
     """
     require_plannable(subject)
+    costs, notes = chosen_costs(
+        subject.gpu.name,
+        subject.spec.engine.version,
+        question.efficiencies,
+        question.acceptance_rate,
+    )
+    limits = question.limits
     judge = Judge(subject)
     on_step("layouts")
     engines = enumerate_engines(judge)
@@ -74,7 +108,7 @@ def make_plan(
     if not found.frontier:
         raise no_limits_kept(limits, nearest_to(subject, space, limits))
     on_step("the sweep")
-    proposed, refused = _valid(subject, found, most_deployments)
+    proposed, refused = _valid(subject, found, question.most_deployments)
     predicted = [point for each in proposed for point in each.proposed.points]
     return Plan(
         subject=subject,
@@ -93,6 +127,7 @@ def make_plan(
         refused=refused,
         references=tuple(references(judge, costs, found.frontier)),
         cost=sweep_cost(subject, engines, space, found, predicted),
+        notes=notes,
     )
 
 

@@ -12,6 +12,7 @@ from generator.checks.run import check_recipes
 from generator.derivation import Deployment, derive_deployment
 from generator.documents import parse_document
 from generator.errors import InvalidInput, NothingFits, Problem
+from generator.files import write_text_atomically
 from generator.inverse_capacity import startup_fault
 from generator.planning.base_spec import composed_text
 from generator.planning.proposal import ProposedDeployment
@@ -22,7 +23,7 @@ from generator.recipe_sources import RecipeSource
 from generator.rendering import render_recipe
 from generator.spec import DeploymentSpec, Spec
 from generator.spec_reader import spec_from_document
-from generator.spec_rewriting import with_sections
+from generator.spec_rewriting import with_sections, write_spec
 from generator.units import format_count
 from generator.workload import prompts_per_concurrency, random_range_ratio
 
@@ -57,6 +58,20 @@ def proposed_text(subject: Subject, deployments: Sequence[ProposedDeployment], f
         others = dict.fromkeys(("accuracy", "probe", "studies"))
         return with_sections(subject.spec, {**others, "groups": groups})
     return composed_text(subject.question, subject.architecture, subject.gpu, dtype, groups, folder)
+
+
+def write_proposed(subject: Subject, valid: Sequence[ValidDeployment], path: Path) -> None:
+    """Write the proposed sweep as a spec, once it has been read back.
+
+    Raises InvalidInput where its relative names would lead elsewhere.
+    """
+    deployments = [each.proposed for each in valid]
+    text = proposed_text(subject, deployments, path.parent)
+    if subject.question is None:
+        write_spec(path, text, subject.spec)
+        return
+    spec_from_document(parse_document(text, str(path)), folder=path.parent)
+    write_text_atomically(path, text)
 
 
 def _groups_lines(subject: Subject, deployments: Sequence[ProposedDeployment]) -> Iterator[str]:

@@ -18,11 +18,14 @@ MOST_DRAFTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelQuestion:
-    """What a plan without a spec is asked: a model folder, a GPU, nodes of it, and a workload."""
+    """What a plan without a spec is asked: a model folder, a GPU, nodes of it, and a workload.
+
+    ``nodes`` None are those of one NVLink domain, at least two.
+    """
 
     model: Path
     gpu: str
-    nodes: int
+    nodes: int | None
     workload: Workload
     engine_version: str
 
