@@ -35,6 +35,7 @@ _COMMANDS = {
     "pareto": "generator.cli.pareto",
     "goodput": "generator.cli.goodput",
     "roofline": "generator.cli.roofline",
+    "plan": "generator.cli.plan",
     "collect": "generator.cli.collect",
     "compare": "generator.cli.compare",
     "report": "generator.cli.report",
