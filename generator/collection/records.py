@@ -12,8 +12,8 @@ from generator.collection.measurement import Measurement
 from generator.collection.ran_recipe import RanRecipe
 from generator.collection.run_reading import RunReading
 from generator.collection.validity import invalidities
-from generator.results.run_marker import MARKER_FILE
 from generator.results.point import Accuracy, MeasuredPoint, Subject
+from generator.results.run_marker import MARKER_FILE
 
 Name = Callable[[Path], str]
 """A file as records call it."""

@@ -88,7 +88,7 @@ class SweepClient:
         placement = placement_of(self.site, features)
         wanted = chosen(view.statuses, choice)
         jobs = [
-            planned_job(at_hand.get(recipe.digest) or self._stored(recipe), points, why, placement)
+            planned_job(self._job_of(recipe, at_hand), points, why, placement)
             for recipe, points, why in _by_recipe(view.history, wanted)
         ]
         return plan(
@@ -127,6 +127,11 @@ class SweepClient:
             event for attempt in listed for event in attempt.cancelled(why, CancelledBy.USER)
         )
         self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
+
+    def _job_of(self, recipe: PlannedRecipe, at_hand: Mapping[str, SweptRecipe]) -> SweptRecipe:
+        """The recipe as a job; a rehearsal has the deployment on one node."""
+        found = at_hand.get(recipe.digest) or self._stored(recipe)
+        return found.on_one_node() if self.settings.launcher == "rehearse" else found
 
     def _stored(self, recipe: PlannedRecipe) -> SweptRecipe:
         """The recipe as the sweep keeps it, under the name the user knows."""
