@@ -28,7 +28,8 @@ class Measurement:
 
     ``file`` is the report; ``latency_file`` another one that has more to say of latencies.
     ``started`` is by the client's clock. ``conditions`` are what the client says of its load, under
-    the contract's names. ``remarks`` are worth telling.
+    the contract's names. ``remarks`` are worth telling. ``in_flight`` is what the client really ran
+    where that stood for ``concurrency``; ``preemptions`` are those that the run itself counted.
     """
 
     client: str
@@ -44,3 +45,5 @@ class Measurement:
     tokens_per_s_per_user: float | None = None
     conditions: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    in_flight: int | None = None
+    preemptions: int | None = None
