@@ -68,9 +68,7 @@ def frontend_argv(python: Path) -> tuple[str, ...]:
     )
 
 
-def mock_workers(
-    plan: RehearsalPlan, python: Path, profile: Path | None
-) -> tuple[MockWorker, ...]:
+def mock_workers(plan: RehearsalPlan, python: Path, profile: Path | None) -> tuple[MockWorker, ...]:
     """All mockers; ``profile`` has step times for ``--planner-profile-data``."""
     found: list[MockWorker] = []
     for engines in plan.engines:
@@ -116,9 +114,7 @@ def _bootstrap(engines: MockEngines, number: int) -> tuple[str, ...]:
     return ("--bootstrap-ports", str(_BOOTSTRAP_PORT + number))
 
 
-def aiperf_argv(
-    plan: RehearsalPlan, load: Load, aiperf: Path, artifacts: Path
-) -> tuple[str, ...]:
+def aiperf_argv(plan: RehearsalPlan, load: Load, aiperf: Path, artifacts: Path) -> tuple[str, ...]:
     """AIPerf at one load: a warm-up of as many requests as are in flight, then the measured ones.
 
     Prompts are drawn by a fixed seed, so that every rehearsal sends the same sequence.

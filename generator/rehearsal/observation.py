@@ -95,9 +95,7 @@ def worker_gauges(metrics: str) -> WorkerGauges:
     return WorkerGauges(**counts, kv_usage=max(values.get(_KV_USAGE, ()), default=0.0))
 
 
-def occupancy(
-    samples: Sequence[Sample], began: float, ended: float, *, drained: bool
-) -> Occupancy:
+def occupancy(samples: Sequence[Sample], began: float, ended: float, *, drained: bool) -> Occupancy:
     """The summary of the samples of an interval; ``samples`` are by time, before and after as well.
 
     Means weigh each sample by the time until the next. Preemptions are those counted from the last

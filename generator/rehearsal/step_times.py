@@ -25,6 +25,7 @@ from generator.planning.numbers import Array
 from generator.planning.prefill_bound import chunked_prefill
 from generator.planning.speculation import tokens_per_step
 from generator.recipe_engines import RecipeEngine
+from generator.rehearsal.plan import RehearsalPlan
 from generator.resolution import uses_sequence_parallel_moe
 
 _MS = 1000.0
@@ -148,6 +149,19 @@ class StandIn:
     request_tokens: int
     most_requests_per_rank: int
     most_prefill_tokens: int
+
+
+def stand_in_of(plan: RehearsalPlan) -> StandIn:
+    """What stands for what in a planned rehearsal."""
+    real, engines = plan.topology, plan.decoding
+    return StandIn(
+        tokens=(real.isl + real.osl) / plan.lengths.request_tokens,
+        requests=real.decoding.whole_requests_per_rank / engines.requests_per_rank,
+        isl=plan.lengths.isl,
+        request_tokens=plan.lengths.request_tokens,
+        most_requests_per_rank=engines.requests_per_rank,
+        most_prefill_tokens=(plan.prefill or engines).max_num_batched_tokens,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,9 +107,7 @@ def topology_of(form: NormalForm, architecture: ModelArchitecture) -> Topology:
 def _pool(form: NormalForm, role: str, architecture: ModelArchitecture) -> EnginePool:
     found = recipe_engine(form, role, architecture)
     workload = _held(found.workload, role)
-    capacity = evaluate_engine(
-        found.engine, architecture, found.gpu, found.defaults, workload
-    )
+    capacity = evaluate_engine(found.engine, architecture, found.gpu, found.defaults, workload)
     engine = found.engine
     return EnginePool(
         role=role,

@@ -64,9 +64,7 @@ class Verdict:
 
 def verdicts(plan: RehearsalPlan, rehearsed: Sequence[RehearsedLoad]) -> tuple[Verdict, ...]:
     """A verdict for each load, compared with the highest load that holds."""
-    holding = [
-        each for each in rehearsed if _rehearsed_outcome(plan, each) is Outcome.HOLDS
-    ]
+    holding = [each for each in rehearsed if _rehearsed_outcome(plan, each) is Outcome.HOLDS]
     return tuple(_verdict(plan, each, holding[-1] if holding else None) for each in rehearsed)
 
 
