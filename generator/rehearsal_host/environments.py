@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,8 @@ class EnvironmentPlan:
     def digest(self) -> str:
         """Names what is installed and for which Python: another digest is another environment."""
         release = [sys.version_info.major, sys.version_info.minor]
-        content = json.dumps([asdict(self), release], sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()
+        content = [self.requirements, self.alone, self.pins, release]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def default_cache(environment: Mapping[str, str]) -> Path:
