@@ -26,6 +26,7 @@ _COMMANDS = {
     "migrate": "generator.cli.migrate",
     "compose": "generator.cli.compose",
     "next": "generator.cli.next",
+    "rehearse": "generator.cli.rehearse",
     "submit": "generator.cli.submit",
     "status": "generator.cli.status",
     "resume": "generator.cli.resume",

@@ -31,6 +31,7 @@ from generator.cluster.job_file import (
     JobFile,
     JobPoint,
     PointResult,
+    RehearseLauncher,
     SrtctlLauncher,
     is_claimed_by_another,
     read_job_file,
@@ -38,6 +39,7 @@ from generator.cluster.job_file import (
     write_result,
 )
 from generator.cluster.launching import Launch, LaunchEnd, Warnings, log_tail, run_launch
+from generator.cluster.rehearse import as_rehearsed, missing_rehearsal, rehearse_launch
 from generator.cluster.srtctl import has_result, missing_result, srtctl_launch
 from generator.cluster.starts import Start, note_start
 from generator.errors import InvalidInput
@@ -121,6 +123,8 @@ class _Run:
             return self._settle(points, _Outcome(exit_code=3, reason=str(error)), began=began)
         killed_before = kills_for_memory()
         end = run_launch(launch, self._warnings, self._note)
+        if isinstance(self._job.launcher, RehearseLauncher):
+            end = as_rehearsed(end)
         if end.exit_code and self._here.in_slurm and not self._warnings.any():
             time.sleep(_SIGNAL_SECONDS)  # a step may die of what this process is about to be told
         if end.interrupted or (end.exit_code and self._warnings.any()):
@@ -146,12 +150,16 @@ class _Run:
 
     def _is_measured(self, point: JobPoint, output: Path) -> bool:
         """Whether an interrupted launcher had finished a point."""
+        if isinstance(self._job.launcher, RehearseLauncher):
+            return not missing_rehearsal(output, point)
         return isinstance(self._job.launcher, SrtctlLauncher) and has_result(output, point)
 
     def _launch(self, points: Sequence[JobPoint], output: Path) -> Launch:
         launcher = self._job.launcher
         if isinstance(launcher, SrtctlLauncher):
             return srtctl_launch(launcher, self._job, points, self._here, output)
+        if isinstance(launcher, RehearseLauncher):
+            return rehearse_launch(launcher, self._job, points, output)
         return command_launch(launcher, self._job, points, self._here, output)
 
     def _interrupted(self, points: Sequence[JobPoint], launch: Launch, began: float) -> int:
@@ -224,6 +232,8 @@ class _Run:
 
     def _missing(self, point: JobPoint, output: Path) -> str:
         """Why a point failed although the launcher ended well, or nothing."""
+        if isinstance(self._job.launcher, RehearseLauncher):
+            return missing_rehearsal(output, point)
         is_srtctl = isinstance(self._job.launcher, SrtctlLauncher)
         return missing_result(output, point) if is_srtctl else ""
 

@@ -55,7 +55,20 @@ class SrtctlLauncher:
     environment: tuple[tuple[str, str], ...] = ()
 
 
-Launcher = CommandLauncher | SrtctlLauncher
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearseLauncher:
+    """Runs the recipe's deployment with simulated engines.
+
+    ``cache`` holds the environments that takes, as every node finds them; ``scale`` divides what
+    is in flight, None to have that chosen.
+    """
+
+    cache: Path
+    scale: int | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+Launcher = CommandLauncher | SrtctlLauncher | RehearseLauncher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,12 +211,24 @@ def _srtctl(fields: dict[str, Any]) -> Launcher:
     )
 
 
+def _rehearse(fields: dict[str, Any]) -> Launcher:
+    return RehearseLauncher(
+        cache=Path(fields["cache"]),
+        scale=fields["scale"],
+        environment=_environment(fields["environment"]),
+    )
+
+
 def _environment(pairs: list[list[str]]) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in pairs)
 
 
-_KINDS: dict[type, str] = {CommandLauncher: "command", SrtctlLauncher: "srtctl"}
-_READERS = {"command": _command, "srtctl": _srtctl}
+_KINDS: dict[type, str] = {
+    CommandLauncher: "command",
+    SrtctlLauncher: "srtctl",
+    RehearseLauncher: "rehearse",
+}
+_READERS = {"command": _command, "srtctl": _srtctl, "rehearse": _rehearse}
 
 
 def _read(path: Path, schema_name: str) -> dict[str, Any]:

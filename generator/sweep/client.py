@@ -91,7 +91,7 @@ class SweepClient:
         placement = placement_of(self.site, features)
         wanted = chosen(view.statuses, choice)
         jobs = [
-            planned_job(at_hand.get(recipe.digest) or self._stored(recipe), points, why, placement)
+            planned_job(self._job_of(recipe, at_hand), points, why, placement)
             for recipe, points, why in _by_recipe(view.history, wanted)
         ]
         if found := list(acceptance_problems(jobs, features, self.folder.root)):
@@ -139,6 +139,11 @@ class SweepClient:
             self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
         except ClusterFailure as failure:
             raise _only_recorded(failure, len(listed), self.folder) from failure
+
+    def _job_of(self, recipe: PlannedRecipe, at_hand: Mapping[str, SweptRecipe]) -> SweptRecipe:
+        """The recipe as a job; a rehearsal has the deployment on one node."""
+        found = at_hand.get(recipe.digest) or self._stored(recipe)
+        return found.on_one_node() if self.settings.launcher == "rehearse" else found
 
     def _stored(self, recipe: PlannedRecipe) -> SweptRecipe:
         """The recipe as the sweep keeps it, under the name the user knows."""
