@@ -31,7 +31,9 @@ class Measurement:
     ``file`` is the report; ``latency_file`` another one that has more to say of latencies.
     ``started`` is by the client's clock. ``conditions`` are what the client says of its load, under
     the contract's names. ``served`` has the single requests where the client listed them, and
-    ``goodput`` what of them met limits. ``remarks`` are worth telling.
+    ``goodput`` what of them met limits. ``remarks`` are worth telling. ``in_flight`` is what the
+    client really ran where that stood for ``concurrency``; ``preemptions`` are those that the run
+    itself counted.
     """
 
     client: str
@@ -49,6 +51,8 @@ class Measurement:
     served: ServedRequests | None = field(default=None, compare=False)  # arrays have no one answer
     goodput: Goodput | None = None
     remarks: tuple[str, ...] = ()
+    in_flight: int | None = None
+    preemptions: int | None = None
 
     def judged(self, limits: Limits | None) -> Measurement:
         """The measurement with its goodput, and without the requests, which take memory."""

@@ -24,6 +24,9 @@ _RECIPES = frozenset({CONFIG_FILE, LOCK_FILE})
 _LOGS = "logs"
 _RUNS = "runs"
 _NOT_OF_RUNS = frozenset({"recipes", "points"})
+# AIPerf 0.13 repeats its summary, and has one of the warm-up, in a folder for each phase.
+_PHASE_MANIFEST = "phase_manifest.json"
+_PHASES = "phases"
 
 
 class Kind(Enum):
@@ -108,6 +111,8 @@ def find_runs(root: Path) -> Found:
         folders.sort()
         if is_sweep(folder):
             folders[:] = [each for each in folders if each not in _NOT_OF_RUNS]
+        if _PHASE_MANIFEST in files and _PHASES in folders:
+            folders.remove(_PHASES)
         around.update((folder / each, inside) for each in folders)
     return found
 
