@@ -55,11 +55,11 @@ class _Reader:
     def _taking_turns(self) -> Iterator[Observation]:
         """An aggregated engine: C prompts and all steps of one request in the time of a request."""
         point, pool = self._point, self._engines.decode.pool
-        loads = point.subject.concurrency / pool.workers
+        loads = max(1.0, point.subject.concurrency / pool.workers)
         if loads > 1 and pool.layout.data > 1:
             message = "prefill and decode of its data-parallel ranks overlap, nobody knows how much"
             raise InvalidInput(Problem(message=message, hint="study the phases alone"))
-        if loads <= 1:
+        if loads == 1:
             yield self._step()
         steps = (self._workload.osl - 1) / self._tokens_per_step()
         yield self._observation(
@@ -67,7 +67,7 @@ class _Reader:
             point.subject.concurrency / point.requests_per_s,
             {
                 Phase.DECODE: self._step_work(loads / pool.layout.data).times(steps),
-                Phase.PREFILL: self._prefill().alone.times(max(1.0, loads)),
+                Phase.PREFILL: self._prefill().alone.times(loads),
             },
         )
 
