@@ -110,6 +110,17 @@ def test_the_rate_of_a_pair_bounds_its_prefill_from_one_side() -> None:
     assert "known from one side only" in only.note
 
 
+@pytest.mark.parametrize(("tokens", "rate"), [(1.0, 0.0), (1.875, 0.5), (4.0, 1.0)])
+def test_what_was_accepted_of_drafts(tokens: float, rate: float) -> None:
+    """1 + a + a^2 + a^3 tokens a step; points without drafts say nothing."""
+    truth = Truth(tokens_per_step=tokens)
+    points = [decode_point(truth, "TEP8", load, 3) for load in (1, 16)]
+    (found,) = fitted([*points, GOOD]).acceptance
+    assert (found.speculative_tokens, found.points) == (3, 2)
+    assert found.acceptance_rate == pytest.approx(rate, abs=1e-6)
+    assert fitted([GOOD]).acceptance == ()
+
+
 def test_releases_are_fitted_apart() -> None:
     old, new = Truth(decode=(3, 0.01)), Truth(decode=(2, 0.005))
     loads = (1, 16, 256)
@@ -196,6 +207,7 @@ def test_a_page_fits_and_shows_every_residual(tmp_path: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 100
     assert result.stdout.count("+0.0%") + result.stdout.count("-0.0%") == len(points) - 1
     assert "not used: 1 point" in result.stdout
+    assert "MTP 3: 0.64 of drafted tokens accepted" in result.stdout
 
 
 def ran(folder: Path, recipe: Path, concurrency: int, chunk_s: float, chunks: int) -> None:
