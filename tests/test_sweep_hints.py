@@ -279,6 +279,16 @@ def test_costs_below_an_hour_are_no_zero() -> None:
     assert "the plan may cost 0.27 GPU-hours, more than --max-gpu-hours 0" in said
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e400"])
+@pytest.mark.parametrize(
+    "words", [["status", "s", "--watch", "--every"], ["submit", "s", "--max-gpu-hours"]]
+)
+def test_numbers_to_reckon_with_are_finite(words: list[str], number: str) -> None:
+    result = run(*words, number)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Invalid value for '--" in result.stderr
+
+
 # --- closed streams and odd names -------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from generator.cli.numbers import FiniteRange
 from generator.cli.output import echo, table, talk
 from generator.cli.progress import bar, is_watched, show_line
 from generator.cli.sweep_work import (
@@ -42,7 +43,11 @@ from generator.wording import plural
 @sweep_option
 @click.option("--watch", is_flag=True, help="Follow until nothing moves any more.")
 @click.option(
-    "--every", type=click.FloatRange(1), default=10, show_default=True, help="Seconds, for --watch."
+    "--every",
+    type=FiniteRange(1, 86_400),
+    default=10,
+    show_default=True,
+    help="Seconds, for --watch.",
 )
 @click.option("--all", "all_points", is_flag=True, help="List done points too, each reason whole.")
 @json_option

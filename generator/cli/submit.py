@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 from generator.checks.report import text_lines
 from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
+from generator.cli.numbers import FiniteRange
 from generator.cli.output import talk
 from generator.cli.sweep_sending import (
     Say,
@@ -62,13 +62,6 @@ from generator.sweep.swept_recipe import SweptRecipe
 from generator.wording import plural
 
 
-def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
-    """The option's value; NaN, which passes for a float, would let every plan through."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number of GPU-hours")
-    return value
-
-
 @click.command()
 @click.argument("what", metavar="SWEEP|SPEC|RECIPE...", nargs=-1, required=True,
                 type=NamedPath())  # fmt: skip
@@ -114,8 +107,7 @@ def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -
 @preflight_option
 @click.option(
     "--max-gpu-hours",
-    type=click.FloatRange(0),
-    callback=_number,
+    type=FiniteRange(0),
     help="Refuse a plan that may cost more.",
 )
 @dry_run_option
