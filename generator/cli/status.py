@@ -67,7 +67,8 @@ def status(
     What is due is done on the way: jobs held for a canary are released, and a sweep that fails
     alike too often is stopped. With --watch a failure of the infrastructure is tried once more.
 
-    Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer.
+    Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer, 130 Ctrl-C,
+    which ends the watching and no job.
     """
     keep_others_out()
     folder = sweep_alone(sweep, where)

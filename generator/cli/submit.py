@@ -140,6 +140,9 @@ def submit(
 
     Whatever a sweep has or had on its way is left out: pdrecipe resume takes up what failed or was
     lost. A SWEEP that is named keeps its settings unless an option changes them.
+
+    Ctrl-C while jobs are sent ends with 130 and loses none: pdrecipe resume goes on. Of --cluster
+    debug it ends the job that runs and cancels the rest, with 5.
     """
     keep_others_out()
     named = read_recipes_to_send((each for each in what if not is_sweep(each)), Dialect(dialect))
