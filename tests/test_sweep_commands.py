@@ -262,7 +262,7 @@ def test_every_problem_of_every_recipe_is_told() -> None:
           "--yes"], 3, "holds other files"),
         (["submit", "recipes", "--name", "a b", "--command", "x"], 3, "cannot begin the names"),
         (["status"], 3, "no sweep here (name its folder with --sweep: none under sweeps/)"),
-        (["status", "recipes"], 3, "no sweep here"),
+        (["status", "recipes"], 3, "recipes: is not a sweep"),
         (["resume", "--sweep", "recipes"], 3, "recipes: is not a sweep"),
         (["logs"], 2, "Missing argument 'POINT'"),
     ],
@@ -550,7 +550,7 @@ def test_sites_paths_are_looked_for_before_anything_is_sent_again(words: list[st
     ("words", "code", "message"),
     [
         (["recipes", "--command", ""], 3, "the command is empty"),
-        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a number"),
+        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a finite"),
         (["", "--command", "true"], 2, "the path is empty"),
         (["recipes", "--sweep", "", "--command", "true"], 2, "the path is empty"),
     ],
