@@ -87,9 +87,11 @@ class DeploymentSpace:
             decode = self.decode_phases(kind)
             for mine in prefill.values():
                 pools = prefill_pools(mine, *self._nodes, prunes=self._prunes)
+                if not pools.phase.size:
+                    continue
                 for theirs in decode.values():
                     paired = self._decode_pools(mine[0].engine, theirs)
-                    if paired is not None:
+                    if paired is not None and paired.phase.size:
                         yield Pairing(prefill=pools, decode=paired)
 
     def blocks(self, pairing: Pairing) -> Iterator[Block]:
