@@ -149,7 +149,7 @@ def test_the_warning_before_the_time_limit_is_a_failure_with_the_log(tmp_path: P
         process.send_signal(signal.SIGUSR2)
         assert process.wait(20) == 143
     found = [result(tmp_path, "a", load) for load in (1, 2)]
-    assert [each and each.reason for each in found] == ["time limit of 1 minutes"] * 2
+    assert [each and each.reason for each in found] == ["time limit of 1 minute"] * 2
     assert found[0] is not None
     assert found[0].log_tail == "at work"
 

@@ -243,7 +243,7 @@ def test_lost_jobs_wait_for_a_queue_that_answers(tmp_path: Path) -> None:
     view = resume(folder, cluster, never_sent)
     assert states(view) == {PointState.LOST: 1}
     cluster.queue_answers = False
-    with pytest.raises(ClusterFailure, match="are not surely gone"):
+    with pytest.raises(ClusterFailure, match="not surely gone: 1 job that"):
         submit(folder, cluster, (), unfinished)
     assert cluster.submissions == 1
 
@@ -264,5 +264,5 @@ def test_points_by_id_beginning_recipe_and_file(tmp_path: Path) -> None:
         named_points(["tiny-9", first, "x"], known)
     assert [str(each) for each in error.value.problems] == [
         "no point 'tiny-9' in this sweep (did you mean 'tiny-1'?)",
-        "no point 'x' in this sweep (pdrecipe status names them)",
+        "no point 'x' in this sweep (pdrecipe status --all names them)",
     ]

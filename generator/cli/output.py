@@ -73,11 +73,12 @@ def problem_lines(error: PdrecipeError) -> list[str]:
     return [f"{click.style('error', fg='red')}: {problem}" for problem in error.problems]
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], unbroken: int = 0) -> str:
     """A Markdown table, its columns aligned: text to the left, figures to the right.
 
     A row of two cells under more headers says why it has no figures: its text takes the rest of
-    the line, wrapped. Where the page is too narrow, the widest texts are wrapped; figures never.
+    the line, wrapped. Where the page is too narrow, the widest texts are wrapped; figures never,
+    nor the first ``unbroken`` columns, whose texts are for pasting.
     """
     body = [list(row) for row in rows]
     whole = [row for row in body if len(row) == len(headers)]
@@ -86,8 +87,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     widths[0] = max(_LEAST_WIDTH, len(headers[0]), *(len(row[0]) for row in body))
     is_figure = [_is_figures(column[1:]) for column in columns]
     narrowest = [
-        width if right else min(width, max(_LEAST_TEXT_WIDTH, len(header)))
-        for header, width, right in zip(headers, widths, is_figure, strict=True)
+        width if right or place < unbroken else min(width, max(_LEAST_TEXT_WIDTH, len(header)))
+        for place, (header, width, right) in enumerate(zip(headers, widths, is_figure, strict=True))
     ]
     widths = _within_page(widths, narrowest)
 

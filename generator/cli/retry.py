@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from generator.cli.sweep_sending import send_again
 from generator.cli.sweep_work import (
     dry_run_option,
     found_sweep,
+    json_option,
     keep_others_out,
     preflight_option,
-    send_again,
     sweep_option,
     yes_option,
 )
@@ -27,6 +28,7 @@ from generator.sweep.selection import Choice, failed, named
 @preflight_option
 @dry_run_option
 @yes_option
+@json_option
 def retry(
     *,
     points: tuple[str, ...],
@@ -35,6 +37,7 @@ def retry(
     look_first: bool,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Send points again that failed, were lost or cancelled; both attempts are kept.
 
@@ -48,4 +51,12 @@ def retry(
     def choose(known: History) -> Choice:
         return failed if all_failed else named(named_points(words, known))
 
-    send_again(folder, choose, yes=yes, dry_run=dry_run, look_first=look_first)
+    send_again(
+        "retry",
+        folder,
+        choose,
+        yes=yes,
+        dry_run=dry_run,
+        look_first=look_first,
+        as_json=as_json,
+    )

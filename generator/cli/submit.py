@@ -13,24 +13,31 @@ import click
 from generator.checks.report import text_lines
 from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
-from generator.cli.output import echo, talk
-from generator.cli.sweep_work import (
-    SWEEPS,
-    NamedPath,
+from generator.cli.number import FiniteRange
+from generator.cli.output import talk
+from generator.cli.sweep_sending import (
+    Say,
+    answered,
     confirmed,
     demand_budget,
     demand_paths,
+    scripts_of,
+    sent,
+    show_plan,
+    speaker,
+)
+from generator.cli.sweep_work import (
+    SWEEPS,
+    NamedPath,
     dry_run_option,
+    json_option,
     keep_others_out,
     new_client,
     preflight_option,
     refreshed,
-    sent,
-    show_plan,
-    show_scripts,
     yes_option,
 )
-from generator.cluster.command import command_problems
+from generator.cluster.command import PLACEHOLDERS, command_problems
 from generator.cluster.registry import CLUSTERS
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.files import read_text
@@ -39,13 +46,22 @@ from generator.recipe_inputs import RecipeInputs
 from generator.site import Site, parse_site
 from generator.sweep.client import SweepClient
 from generator.sweep.directives import is_job_name
-from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep, is_sweep, open_sweep
+from generator.sweep.folder import (
+    LAUNCHERS,
+    SweepFolder,
+    SweepSettings,
+    create_sweep,
+    is_sweep,
+    open_sweep,
+)
+from generator.sweep.looking import Look
+from generator.sweep.planning import Plan
 from generator.sweep.recipe_files import common_name, read_recipes_to_send
 from generator.sweep.selection import never_sent
 from generator.sweep.site_use import ANY_SITE
+from generator.sweep.submission_document import Submission
 from generator.sweep.swept_recipe import SweptRecipe
-
-_LAUNCHERS = ("srtctl", "command", "rehearse")
+from generator.wording import plural
 
 
 def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
@@ -80,11 +96,16 @@ def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -
 @click.option("--site", type=NamedPath(), help="Site file; the sweep keeps a copy.")
 @click.option(
     "--launcher",
-    type=click.Choice(_LAUNCHERS),
+    type=click.Choice(LAUNCHERS),
     help="What a job runs: srt-slurm's orchestrator, --command, or pdrecipe rehearse."
     "  [default: srtctl]",
 )
-@click.option("--command", help="For --launcher command: the command line, with placeholders.")
+@click.option(
+    "--command",
+    help="For --launcher command: the command line, split as a shell would and run without one."
+    f" Filled in: {', '.join(f'{{{each}}}' for each in PLACEHOLDERS)}. With {{concurrency}} it runs"
+    " once for each load, otherwise once for all loads of a job.",
+)
 @click.option("--scale", type=click.IntRange(1), metavar="N",
               help="For --launcher rehearse: its --scale; auto where absent.")  # fmt: skip
 @click.option("--cache", type=NamedPath(),
@@ -100,12 +121,13 @@ def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -
 @preflight_option
 @click.option(
     "--max-gpu-hours",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     callback=_number,
     help="Refuse a plan that may cost more.",
 )
 @dry_run_option
 @yes_option
+@json_option
 def submit(
     *,
     what: tuple[Path, ...],
@@ -125,6 +147,7 @@ def submit(
     max_gpu_hours: float | None,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Submit recipes, files or folders of them, as jobs of a sweep.
 
@@ -158,17 +181,20 @@ def submit(
     client = new_client(folder, settings, _site(folder, site, site_text))
     view = client.preview(recipes)
     planned = client.plan(view, never_sent, recipes)
-    show_plan(client, view, planned)
+    say = speaker(as_json=as_json)
+    show_plan(client, view, planned, say)
     demand_budget(planned, max_gpu_hours)
+    submission = _submission(client, view, planned)
     if dry_run:
-        show_scripts(client, view, planned)
+        submission = submission.dry(scripts_of(client, view, planned, say))
     elif planned.arrays:
-        confirmed(f"Send {len(planned.jobs)} jobs to {settings.cluster}?", yes=yes)
-        _submit(client, recipes, site_text, max_gpu_hours, look_first=look_first)
+        confirmed(f"Send {plural(len(planned.jobs), 'job')} to {settings.cluster}?", yes=yes)
+        submission = _submit(client, recipes, site_text, max_gpu_hours, say, look_first=look_first)
     elif is_sweep(folder.root) and (site_text or settings != folder.read_settings()):
         with folder.locked():
             _keep(client, site_text)
-        echo("What is sent from now on is sent as you say.")
+        say("What is sent from now on is sent as you say.")
+    answered(client, submission, as_json=as_json)
 
 
 def _demand_sound(inputs: RecipeInputs) -> None:
@@ -193,9 +219,10 @@ def _submit(
     recipes: tuple[SweptRecipe, ...],
     site_text: str | None,
     max_gpu_hours: float | None,
+    say: Say,
     *,
     look_first: bool,
-) -> None:
+) -> Submission:
     """Make the sweep what was asked for and send what it lacks, alone."""
     folder = create_sweep(client.folder.root)
     with folder.locked():
@@ -206,10 +233,16 @@ def _submit(
         demand_budget(planned, max_gpu_hours)
         if look_first:
             demand_paths(client, planned)
-        if planned.arrays:
-            sent(client, view, planned)
-        else:
-            echo("Nothing to send: another client was here.")
+        submission = _submission(client, view, planned)
+        if not planned.arrays:
+            say("Nothing to send: another client was here.")
+            return submission
+        return submission.after(sent(client, view, planned, say))
+
+
+def _submission(client: SweepClient, view: Look, planned: Plan) -> Submission:
+    waits_for = client.waited_for(view) if planned.arrays else ()
+    return Submission(command="submit", plan=planned, look=view, waits_for=waits_for)
 
 
 def _keep(client: SweepClient, site_text: str | None) -> None:

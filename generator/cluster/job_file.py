@@ -178,7 +178,8 @@ def _write(path: Path, result: PointResult) -> None:
 def read_result(folder: Path) -> PointResult | None:
     """The result in a point's folder, None when there is none yet.
 
-    Raises InvalidInput for a file that is not a result: it is never taken for one, nor for none.
+    Raises InvalidInput for a file that is not a result, or the one of a point whose folder is named
+    otherwise: it is never taken for one, nor for none.
     """
     path = folder / RESULT_FILE
     if not path.exists():
@@ -187,6 +188,8 @@ def read_result(folder: Path) -> PointResult | None:
         if not path.is_file():  # opening a pipe would wait for ever
             raise _broken(path, "is not a regular file")
         document = _read(path, "result")
+        if document["point_id"] != folder.name:
+            raise _broken(path, f"is the result of point {document['point_id']!r}, not of this one")
     except InvalidInput as error:
         raise InvalidInput(replace(each, hint=_HINT) for each in error.problems[:1]) from error
     fields = {name: document[name] for name in PointResult.__dataclass_fields__}

@@ -59,6 +59,7 @@ def _point(
             recipe=recipe.name,
             digest=recipe.digest,
             configuration=recipe.configuration,
+            pools=recipe.pools,
             phase=recipe.phase,
             concurrency=measured.concurrency,
         ),
@@ -73,6 +74,7 @@ def _point(
         client_tokens_per_s_per_user=measured.tokens_per_s_per_user,
         preemptions=_preemptions(reading, measured),
         accuracy=_accuracy(accuracy_runs, threshold),
+        goodput=measured.goodput,
         contract=_contract(reading, recipe, measured),
         factors=recipe.factors,
         sources=_sources(reading, measured, accuracy_runs, name),
@@ -112,6 +114,8 @@ def _sources(
     found = {group: name(file) for group, file in files.items() if file is not None}
     if measured.tokens.server_output is not None:
         found["server_tokens"] = name(measured.file)
+    if measured.goodput is not None:
+        found["goodput"] = found["latencies"]
     if accuracy_runs:
         found["accuracy"] = ", ".join(sorted(name(each.file) for each in accuracy_runs))
     if measured.preemptions is not None:

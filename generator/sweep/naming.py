@@ -23,7 +23,9 @@ def named_points(texts: Iterable[str], history: History) -> list[str]:
         meant |= found
         if not found:
             names = [recipe.name for recipe in history.recipes.values()]
-            hint = did_you_mean(text, [*history.points, *names]) or "pdrecipe status names them"
+            hint = (
+                did_you_mean(text, [*history.points, *names]) or "pdrecipe status --all names them"
+            )
             problems.append(Problem(message=f"no point {text[:80]!r} in this sweep", hint=hint))
     if problems:
         raise InvalidInput(problems)

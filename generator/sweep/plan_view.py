@@ -51,6 +51,17 @@ def plan_summary(plan: Plan, waited_for: int = 0) -> list[str]:
     return lines
 
 
+def sent_lines(plan: Plan, folder: str) -> list[str]:
+    """What was sent, and which command goes on; ``folder`` as users paste it."""
+    what = f"{plural(len(plan.jobs), 'job')} in {plural(len(plan.arrays), 'array')}"
+    if not plan.held_jobs:
+        return [f"Sent {what}; pdrecipe status --watch {folder} follows them."]
+    return [
+        f"Sent {what}; {plural(plan.held_jobs, 'job')} held until a canary has a result.",
+        f"pdrecipe status --watch {folder} follows them, and releases what is held.",
+    ]
+
+
 def reasons(plan: Plan) -> list[Row]:
     """How many points go out for which reason, the most frequent first."""
     met: Counter[str] = Counter()
