@@ -68,7 +68,7 @@ class NothingFits(PdrecipeError):
 
 
 class ClusterFailure(PdrecipeError):
-    """The cluster did not answer, or did not take what it was asked to run."""
+    """The cluster, or this machine in its place, did not answer or take what it was to run."""
 
     exit_code = 5
     kind = "cluster-failure"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SA_BENCH_RANGE_RATIO = 0.8
+_SA_BENCH_PROMPTS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,12 @@ def random_range_ratio(benchmark: Mapping[str, Any]) -> float:
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
         raise ValueError(f"random_range_ratio must be a number from 0 to 1, got {ratio!r}")
     return float(ratio)
+
+
+def prompts_per_concurrency(benchmark: Mapping[str, Any]) -> int:
+    """Requests of a point for each of its concurrent ones; sa-bench's default where not said."""
+    said = benchmark.get("num_prompts_mult")
+    return said if isinstance(said, int) and said > 0 else _SA_BENCH_PROMPTS
 
 
 def parse_concurrencies(value: int | str | list[int]) -> tuple[int, ...]:

@@ -296,7 +296,7 @@ def test_problems_are_json_where_the_answer_was_to_be() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "Missing argument 'LOG...'"),
+        ([], "name start-up logs, or a file of results by --results"),
         (["--spec", SPEC, "--mtp", "0"], "leave out --mtp"),
         (["--engine", "probe"], "--engine names an engine of --spec"),
         (["--gpu", "gb300"], "add --model"),

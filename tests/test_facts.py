@@ -29,6 +29,7 @@ FILES = [
     (DATA / "gpus.yaml", "gpu-facts"),
     (DATA / "engine_defaults.yaml", "engine-facts"),
     (DATA / "recipe_defaults.yaml", "recipe-defaults"),
+    (DATA / "plan_facts.yaml", "plan-facts"),
 ]
 
 

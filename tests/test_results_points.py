@@ -71,6 +71,19 @@ def test_percentiles_need_samples() -> None:
     assert many.supports(99)
 
 
+def with_percentiles(percentiles: object) -> str:
+    """The line of a point with these percentiles of its TTFT."""
+    document = point_document(POINT)
+    document["latencies"]["ttft"]["percentiles"] = percentiles
+    return json.dumps(document)
+
+
+def test_whole_numbers_are_numbers_too() -> None:
+    (point,) = parse_points(with_percentiles([[50, 1.5], [90, 2]]).encode(), "results.jsonl")
+    assert point.latencies.ttft is not None
+    assert point.latencies.ttft.percentiles == ((50.0, 1.5), (90.0, 2.0))
+
+
 BROKEN = {
     "no JSON": ("{", "not JSON"),
     "another document": ("[1]", "lacks pdrecipe_result"),
@@ -79,6 +92,9 @@ BROKEN = {
         json.dumps(point_document(POINT) | {"duration_s": "long"}),
         "duration_s: 'long' is not of type float",
     ),
+    "a percentile of three": (with_percentiles([[50, 1.0, 2.0]]), "3 values where 2 belong"),
+    "a percentile of text": (with_percentiles([[50.0, "1"]]), "'1' is not of type float"),
+    "percentiles of no list": (with_percentiles([5.0]), "'5.0' is not of type list"),
     "no duration": (json.dumps(point_document(POINT) | {"duration_s": 0}), "above 0"),
     "NaN": (json.dumps(point_document(POINT) | {"duration_s": float("nan")}), "NaN is no number"),
 }

@@ -409,6 +409,23 @@ def status_of(sweep: str) -> dict[str, str]:
     return {each["point"]: each["state"] for each in points}
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("text", ["{", '{"version": 1}'], ids=["not JSON", "no result"])
+def test_watch_and_follow_end_at_a_result_that_cannot_be_read(text: str) -> None:
+    """In processes of their own: they must not go on for ever."""
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true", "--sweep", "s")
+    (result,) = Path("s").rglob("result.json")
+    result.write_text(text, encoding="utf-8")
+    start = "from generator.cli import main; main()"
+    for words in (["status", "s", "--watch"], ["logs", "s", "tiny-c", "--follow"]):
+        command = [sys.executable, "-c", start, *words]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+        assert ended.returncode == (10 if "status" in words else 0), ended.stderr
+        if "status" in words:
+            assert f"{result.resolve()}: " in ended.stdout
+            assert "(delete it, then pdrecipe resume)" in ended.stdout
+
+
 # --- a folder that cannot be written ----------------------------------------------------------
 
 
@@ -533,7 +550,7 @@ def test_sites_paths_are_looked_for_before_anything_is_sent_again(words: list[st
     ("words", "code", "message"),
     [
         (["recipes", "--command", ""], 3, "the command is empty"),
-        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a finite"),
+        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a number"),
         (["", "--command", "true"], 2, "the path is empty"),
         (["recipes", "--sweep", "", "--command", "true"], 2, "the path is empty"),
     ],

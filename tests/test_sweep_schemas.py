@@ -149,7 +149,9 @@ def test_job_and_result_are_read(tmp_path: Path) -> None:
     job = read_job_file(written(tmp_path, "job.json", {**JOB, "launcher": LAUNCHER, "new": 1}))
     assert job.launcher == SrtctlLauncher(checkout=Path("/c"), python=Path("/p"))
     assert job.points[0].folder == Path("/s/points/a-c1")
-    found = read_result(written(tmp_path, "result.json", RESULT))
+    folder = tmp_path / "a-c1"
+    folder.mkdir()
+    found = read_result(written(folder, "result.json", RESULT))
     assert found is not None
     assert (found.nodes, found.concurrency) == (("n1",), None)
 

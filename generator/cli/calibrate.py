@@ -1,4 +1,4 @@
-"""pdrecipe calibrate: start-up logs to the memory they imply, beside what was predicted."""
+"""pdrecipe calibrate: what start-up logs imply of memory, and measured points of speed."""
 
 from __future__ import annotations
 
@@ -42,13 +42,21 @@ from generator.workload import Workload
 
 
 @click.command()
-@click.argument("logs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="LOG...")
+@click.argument("logs", type=click.Path(path_type=Path), nargs=-1, metavar="[LOG...]")
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 @click.option(
     "--write",
     "profile",
     type=click.Path(path_type=Path),
     help="File of measured start-ups to make or extend, for --profile.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    help="Fit factors of speed to the points of a file of results, instead of reading logs.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="File for those factors, for --efficiency."
 )
 @click.option("--spec", type=click.Path(path_type=Path), help="Spec whose engines the logs are of.")
 @click.option("--engine", help="Name of the engine in SPEC; found by the log where absent.")
@@ -66,6 +74,8 @@ def calibrate(
     logs: tuple[Path, ...],
     as_json: bool,
     profile: Path | None,
+    results: Path | None,
+    out: Path | None,
     spec: Path | None,
     engine: str | None,
     **options: Any,
@@ -74,8 +84,26 @@ def calibrate(
 
     Name the engine by --spec, or by --model, --gpu and vLLM's own flags; what a log tells itself
     need not be given. Each value is cited with its line; what is not there is NOT FOUND.
+
+    With --results instead of logs, fit the factors that turn bounds on time into predictions to
+    the measured points of pdrecipe collect. The model is the one that the points name, or that of
+    --model or --spec; flags are those that ran.
     """
     given = given_flags(options)
+    if results is not None:
+        model = given.pop("model", None)
+        if logs or given or engine or profile or (spec and model):
+            raise click.UsageError("--results goes with --model or --spec, --out and --json only")
+        from generator.cli.efficiency import calibrate_results  # numpy is slow to load
+
+        calibrate_results(
+            results, spec=spec, model=str(model) if model else None, out=out, as_json=as_json
+        )
+        return
+    if not logs:
+        raise click.UsageError("name start-up logs, or a file of results by --results")
+    if out is not None:
+        raise click.UsageError("--out goes with --results")
     calibrations = _calibrate(_read(logs), _subjects(spec, engine, given))
     if as_json:
         echo(json.dumps(calibration_document(calibrations), indent=2))

@@ -18,7 +18,7 @@ from generator.sweep.history import Attempt
 from generator.sweep.job_logs import job_logs
 from generator.sweep.logs_document import logs_document
 from generator.sweep.naming import named_points
-from generator.sweep.status_view import MOVING
+from generator.sweep.status_view import moving_points
 from generator.wording import plural
 
 _LOOK_EVERY_S = 1.0
@@ -103,4 +103,4 @@ def _print_from(path: Path, offset: int) -> int:
 
 
 def _is_over(client: SweepClient, point: str) -> bool:
-    return all(each.state not in MOVING for each in client.glance().statuses if each.point == point)
+    return point not in moving_points(client.glance())

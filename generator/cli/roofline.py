@@ -11,13 +11,17 @@ from typing import Any, TypeVar
 
 import click
 
+from generator.cli.efficiency import efficiency_option
 from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
+from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph
 from generator.engine_options import options_from_flags
+from generator.errors import InvalidInput, Problem
 from generator.facts import MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture
 from generator.parallel import parse_layout
+from generator.planning.efficiency import ChosenEfficiency, Efficiency, EfficiencyTable, Phase
 from generator.planning.model_roofline import DecodeLoad, ModelRoofline, model_roofline
 from generator.planning.plan_facts import collective_latency
 from generator.planning.roofline_view import (
@@ -73,10 +77,11 @@ def _size(name: str, text: str) -> Callable[[FC], FC]:
 @click.option("--gpu", "gpu_name", help="GPU name, such as gb300.")
 @click.option("--layout", help="Parallel layout, such as TP4DP4+EP or TEP8.")
 @click.option("--mtp", type=click.IntRange(0, 16), help="Speculative tokens; 0.")
-@click.option("--acceptance-rate", type=click.FloatRange(0, 1), help="Of drafted tokens; 1.")
+@click.option("--acceptance-rate", type=FiniteRange(0, 1), help="Of drafted tokens; 1.")
 @click.option("--engine-version", help=f"vLLM version; {_DEFAULT_VERSION}.")
 @engine_flags
 @profile_option
+@efficiency_option
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 def roofline(
     *,
@@ -84,6 +89,7 @@ def roofline(
     gpu_name: str | None,
     layout: str | None,
     profiles: tuple[MeasuredProfile, ...],
+    efficiencies: tuple[Efficiency, ...],
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -95,7 +101,7 @@ def roofline(
     dense = {name: given.pop(name) for name in WarmDecode.__dataclass_fields__}
     flags = given_flags(given)
     if model is None:
-        if gpu_name or layout or profiles or flags:
+        if gpu_name or layout or profiles or efficiencies or flags:
             raise click.UsageError("engine flags, --gpu and --layout go with --model")
         _show_dense(WarmDecode(**{k: v for k, v in dense.items() if v is not None}), as_json)
         return
@@ -111,7 +117,11 @@ def roofline(
     )
     latency = collective_latency()
     flags["layout"] = layout
-    result = _of_model(model, gpu_name, flags, load, latency.value / 1e6, profiles)
+    version = flags.setdefault("engine_version", _DEFAULT_VERSION)
+    result = replace(
+        _of_model(model, gpu_name, flags, load, latency.value / 1e6, profiles),
+        efficiency=_decode_efficiency(efficiencies, gpu_name, version),
+    )
     if as_json:
         echo(json.dumps(model_roofline_document(result), indent=2))
         return
@@ -131,6 +141,18 @@ def _show_dense(reader: WarmDecode, as_json: bool) -> None:
         paragraph(text)
 
 
+def _decode_efficiency(
+    efficiencies: tuple[Efficiency, ...], gpu_name: str, version: str
+) -> ChosenEfficiency | None:
+    if not efficiencies:
+        return None
+    try:
+        return EfficiencyTable(efficiencies).of(gpu_name, version, Phase.DECODE)
+    except LookupError as error:
+        hint = "calibrate with points that decode"
+        raise InvalidInput(Problem(message=str(error), hint=hint, source="--efficiency")) from None
+
+
 def _of_model(
     model: Path,
     gpu_name: str,
@@ -140,7 +162,7 @@ def _of_model(
     profiles: tuple[MeasuredProfile, ...],
 ) -> ModelRoofline:
     accelerator = gpu(gpu_name)
-    defaults = engine_defaults("vllm", flags.pop("engine_version", _DEFAULT_VERSION), accelerator)
+    defaults = engine_defaults("vllm", flags.pop("engine_version"), accelerator)
     if "mtp" in flags:
         flags["speculative_config.num_speculative_tokens"] = flags.pop("mtp")
     layout = parse_layout(flags.pop("layout"))

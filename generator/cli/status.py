@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from generator.cli.numbers import FiniteRange
+from generator.cli.number import FiniteRange
 from generator.cli.output import echo, table, talk
 from generator.cli.progress import bar, is_watched, show_line
 from generator.cli.sweep_work import (
@@ -28,8 +28,8 @@ from generator.sweep.recipe_changes import changed_files, changes_notice
 from generator.sweep.selection import flakes
 from generator.sweep.status_document import is_complete, status_document
 from generator.sweep.status_view import (
-    MOVING,
     advice,
+    moving_points,
     status_headers,
     status_rows,
     status_summary,
@@ -134,7 +134,7 @@ def _watched(client: SweepClient, every_s: float) -> Look:
         elif summary != told:
             talk(summary)
         told = summary
-        if not any(each.state in MOVING for each in view.statuses):
+        if not moving_points(view):
             if is_watched():
                 click.echo(err=True)
             return view

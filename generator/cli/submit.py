@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 from generator.checks.report import text_lines
 from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
-from generator.cli.numbers import FiniteRange
+from generator.cli.number import FiniteRange
 from generator.cli.output import talk
 from generator.cli.sweep_sending import (
     Say,
@@ -88,7 +89,8 @@ from generator.wording import plural
 @click.option(
     "--launcher",
     type=click.Choice(LAUNCHERS),
-    help="What a job runs: srt-slurm's orchestrator, or --command.  [default: srtctl]",
+    help="What a job runs: srt-slurm's orchestrator, --command, or pdrecipe rehearse."
+    "  [default: srtctl]",
 )
 @click.option(
     "--command",
@@ -96,6 +98,10 @@ from generator.wording import plural
     f" Filled in: {', '.join(f'{{{each}}}' for each in PLACEHOLDERS)}. With {{concurrency}} it runs"
     " once for each load, otherwise once for all loads of a job.",
 )
+@click.option("--scale", type=click.IntRange(1), metavar="N",
+              help="For --launcher rehearse: its --scale; auto where absent.")  # fmt: skip
+@click.option("--cache", type=NamedPath(),
+              help="For --launcher rehearse: its --cache, as every node finds it.")  # fmt: skip
 @click.option("--max-parallel", type=click.IntRange(1), help="Jobs of the sweep that run at once.")
 @click.option("--canary/--no-canary", default=None, help="One job of each configuration first.")
 @click.option(
@@ -123,6 +129,8 @@ def submit(
     site: Path | None,
     launcher: str | None,
     command: str | None,
+    scale: int | None,
+    cache: Path | None,
     max_parallel: int | None,
     canary: bool | None,
     stop_after: int | None,
@@ -153,7 +161,9 @@ def submit(
         "name": name,
         "cluster": cluster,
         "launcher": launcher or ("command" if command is not None else None),
-        "command": _words(command) if command is not None else () if launcher == "srtctl" else None,
+        "command": _command(launcher, command),
+        "scale": scale,
+        "cache": _cache(launcher, cache),
         "max_parallel": max_parallel,
         "canary": canary,
         "stop_after": stop_after,
@@ -246,6 +256,22 @@ def _root(what: tuple[Path, ...], sweep: Path | None, recipes: tuple[SweptRecipe
     return SWEEPS / common_name(recipes)
 
 
+def _command(launcher: str | None, command: str | None) -> tuple[str, ...] | None:
+    """The command line asked for; none for other launchers, and no word where nothing is asked."""
+    if command is not None:
+        return _words(command)
+    return None if launcher in (None, "command") else ()
+
+
+def _cache(launcher: str | None, cache: Path | None) -> str | None:
+    """Where the environments of rehearsals lie, for jobs on other machines too."""
+    if cache is None and launcher != "rehearse":
+        return None
+    from generator.rehearsal_host.environments import default_cache
+
+    return str((cache or default_cache(os.environ)).absolute())
+
+
 def _words(command: str) -> tuple[str, ...]:
     """The words of a command line, without a shell; the launcher fills the placeholders in."""
     try:
@@ -277,4 +303,6 @@ def _settings(folder: SweepFolder, options: dict[str, object]) -> SweepSettings:
         raise InvalidInput(Problem(message=message, hint=hint))
     if (settings.launcher == "command") != bool(settings.command):
         raise click.UsageError("--launcher command and --command go together")
+    if settings.launcher != "rehearse" and (settings.scale is not None or settings.cache):
+        raise click.UsageError("--scale and --cache go with --launcher rehearse")
     return settings

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 from generator.composition.phase_points import EngineKind
 from generator.composition.proposals import Candidate
-from generator.units import ceil_div
+from generator.planning.point_time import time_limit_of
 
 _SPAN = 4
 _GROWTH = 2
-_SLACK = 2
-_START_UP_S = 1800
-_ROUND_S = 1800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,7 @@ class ComposedGroup:
     def time_limit(self, requests_per_concurrency: int) -> str:
         """A Slurm time limit for the longest recipe of the group.
 
-        Half an hour to start, and twice what its points take at the predicted rates, in half hours.
+        Of its points at the predicted rates.
         """
         longest = max(
             sum(
@@ -69,8 +66,7 @@ class ComposedGroup:
             )
             for deployment in self.deployments
         )
-        half_hours = ceil_div(int(_START_UP_S + _SLACK * longest) + 1, _ROUND_S)
-        return f"{half_hours // 2}:{30 * (half_hours % 2):02}:00"
+        return time_limit_of(longest)
 
 
 def group_candidates(chosen: Iterable[Candidate]) -> tuple[ComposedGroup, ...]:

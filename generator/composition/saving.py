@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from generator.composition.pairs import Pair, PairChecker
 from generator.composition.phase_frontier import decode_at, prefill_at
@@ -13,8 +12,7 @@ from generator.composition.proposals import Candidate, Rules
 from generator.errors import InvalidInput
 from generator.parallel import WorkerPool
 from generator.units import ceil_div
-
-_SA_BENCH_PROMPTS = 10
+from generator.workload import prompts_per_concurrency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +47,6 @@ class Saving:
     def share_saved(self) -> float:
         """The share of the product's GPU-hours that need not be spent."""
         return 1 - self.spent / self.product.gpu_hours if self.product.gpu_hours else 0.0
-
-
-def prompts_per_concurrency(benchmark: Mapping[str, Any]) -> int:
-    """Requests of a point for each of its concurrent ones; sa-bench's default where not said."""
-    said = benchmark.get("num_prompts_mult")
-    return said if isinstance(said, int) and said > 0 else _SA_BENCH_PROMPTS
 
 
 def estimate_saving(

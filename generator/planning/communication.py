@@ -13,7 +13,8 @@ def communication_s(work: EngineWork, tokens: Array, collective_latency_s: float
 
     An all-reduce sends each rank's row once, as a switch that adds up allows, less its own share.
     Under expert parallelism a token goes to every rank that has one of its experts, and comes
-    back; over data-parallel ranks without it every rank needs all tokens.
+    back. Over data-parallel ranks without it every rank has a slice of all experts: it receives
+    the tokens of all others, and sends its part of every sum.
     """
     layout = work.layout
     row = work.hidden_size * _ACTIVATION_BYTES
@@ -31,11 +32,12 @@ def communication_s(work: EngineWork, tokens: Array, collective_latency_s: float
 
 
 def _exchanged_bytes(work: EngineWork, tokens: Array) -> Array:
-    """Bytes a rank sends for one layer of experts between data-parallel ranks, both ways."""
+    """Bytes over a rank's link for one layer of experts between data-parallel ranks."""
     layout, hidden = work.layout, work.hidden_size
     ranks = layout.tensor * layout.data
-    both_ways = hidden * (work.dispatch_bytes + _ACTIVATION_BYTES)
     if not layout.expert_parallel or work.experts is None:
-        return tokens / layout.tensor * both_ways * (layout.data - 1)
+        received = (layout.data - 1) * work.dispatch_bytes
+        sent = layout.data * _ACTIVATION_BYTES * (1 - 1 / ranks)
+        return tokens * hidden * (received + sent)
     reached = (ranks - 1) * (1 - (1 - 1 / ranks) ** work.experts.per_token)
-    return tokens / layout.tensor * both_ways * reached
+    return tokens / layout.tensor * hidden * (work.dispatch_bytes + _ACTIVATION_BYTES) * reached

@@ -89,9 +89,12 @@ def _cache_read(work: EngineWork, context_tokens: float) -> float:
 
 
 def _mixed_s(work: EngineWork, tokens: Array, context_tokens: float) -> Array:
-    """Seconds of attention over the context and of the recurrent layers."""
+    """Seconds of attention over the context and of the recurrent layers.
+
+    Decode context ranks share out the context but each has the heads of all of them, so that
+    they read less and compute as much as without.
+    """
     attention, recurrence = work.attention, work.recurrence
     pairs = attention.layers * attention.decode_flops * context_tokens
     states = recurrence.layers * recurrence.flops_per_token
-    seconds = pairs / work.layout.decode_context / work.peaks.attention + states / work.peaks.wide
-    return tokens * seconds
+    return tokens * (pairs / work.peaks.attention + states / work.peaks.wide)

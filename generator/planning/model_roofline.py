@@ -15,6 +15,7 @@ from generator.facts import EngineDefaults, Gpu, MeasuredProfile
 from generator.memory_terms import startup_terms
 from generator.parallel import WorkerPool
 from generator.planning.decode_bound import StepBound, decode_step
+from generator.planning.efficiency import ChosenEfficiency
 from generator.planning.engine_work import engine_work
 from generator.planning.speculation import tokens_per_step
 from generator.resolution import uses_sequence_parallel_moe
@@ -32,7 +33,10 @@ class DecodeLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRoofline:
-    """One decode step of an engine, bounded, beside the memory it needs on one GPU."""
+    """One decode step of an engine, bounded, beside the memory it needs on one GPU.
+
+    It is predicted too where there is an ``efficiency``.
+    """
 
     engine: Engine
     load: DecodeLoad
@@ -40,6 +44,7 @@ class ModelRoofline:
     terms: StartupTerms
     kv_cache_bytes_per_rank: int
     budget_bytes_per_rank: int
+    efficiency: ChosenEfficiency | None = None
 
     @property
     def required_bytes_per_rank(self) -> int:
@@ -62,9 +67,25 @@ class ModelRoofline:
     @property
     def tokens_per_s(self) -> float | None:
         """The endpoint's ceiling; None, withheld, where the memory does not hold the load."""
+        return self._tokens_per_s(self.step_ms)
+
+    @property
+    def predicted_step_ms(self) -> float | None:
+        if self.efficiency is None:
+            return None
+        step_s = self.efficiency.efficiency.predicted_step_s(self.bound.total_s)
+        return float(step_s[0]) * 1000
+
+    @property
+    def predicted_tokens_per_s(self) -> float | None:
+        """The endpoint's rate by the prediction; None where the ceiling is withheld too."""
+        step_ms = self.predicted_step_ms
+        return None if step_ms is None else self._tokens_per_s(step_ms)
+
+    def _tokens_per_s(self, step_ms: float) -> float | None:
         if self.headroom_bytes_per_rank < 0:
             return None
-        return self.load.sequences * self.tokens_per_step / self.step_ms * 1000
+        return self.load.sequences * self.tokens_per_step / step_ms * 1000
 
 
 def model_roofline(  # noqa: PLR0913 - an engine is its model, GPU, flags and release

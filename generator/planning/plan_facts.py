@@ -18,7 +18,8 @@ _FILE = "plan_facts.yaml"
 class CitedPoint:
     """A published measurement of one engine (``prefill`` is None), or of a deployment.
 
-    ``model`` is a folder of the package's models. Figures that were not published are None.
+    ``model`` is a folder of the package's models, ``flags`` are those of both roles that a bound
+    needs, and ``max-num-batched-tokens`` is prefill's. What was not published is None.
     """
 
     name: str
@@ -26,6 +27,8 @@ class CitedPoint:
     as_of: str
     model: str
     gpu: str
+    engine_version: str | None
+    flags: Mapping[str, Any]
     workload: Workload
     prefill: WorkerPool | None
     decode: WorkerPool
@@ -61,6 +64,8 @@ def _points_of(entry: Mapping[str, Any]) -> Iterator[CitedPoint]:
             as_of=entry["as_of"],
             model=entry["model"],
             gpu=entry["gpu"],
+            engine_version=entry["engine_version"],
+            flags=entry["flags"],
             workload=Workload(isl=entry["isl"], osl=entry["osl"]),
             prefill=parse_pool(prefill) if prefill else None,
             decode=parse_pool(point["decode"] if prefill else point["layout"]),

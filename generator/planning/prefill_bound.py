@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +16,12 @@ from generator.weights import PassWeights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillBound:
-    """Seconds of one prompt alone in a worker, and of a full batch on every rank of it."""
+    """One prompt alone in a worker, and a full batch on every rank of it: seconds and steps."""
 
     alone_s: float
+    alone_steps: float
     batch_s: float
+    batch_steps: float
     prompts_per_batch: int
 
     @property
@@ -32,10 +35,14 @@ def prefill_bound(
 ) -> PrefillBound:
     """The bound of prefilling prompts in chunks of at most ``batch_tokens`` on a rank.
 
-    Stages of a pipeline work on different chunks at the same time. As in decode_bound every byte
-    and operation counts once at its peak, and tokens are routed evenly.
+    Stages of a pipeline work on different chunks at the same time: of one prompt, a stage has all
+    chunks, and the last chunk the other stages still before it. As in decode_bound every byte and
+    operation counts once at its peak, and tokens are routed evenly.
     """
     layout = work.layout
+    stages = layout.pipeline
+    chunks = math.ceil(prompt_tokens / batch_tokens)
+    passed = (chunks + stages - 1) / (chunks * stages)
     prompts = max(1, batch_tokens // prompt_tokens)
 
     def seconds(per_rank: int, busy_ranks: int) -> float:
@@ -50,8 +57,10 @@ def prefill_bound(
         return float(step.total_s[0])
 
     return PrefillBound(
-        alone_s=seconds(1, 1),
-        batch_s=seconds(prompts, layout.data) / layout.pipeline,
+        alone_s=seconds(1, 1) * passed,
+        alone_steps=_steps(prompt_tokens, batch_tokens) * passed,
+        batch_s=seconds(prompts, layout.data) / stages,
+        batch_steps=_steps(prompts * prompt_tokens, batch_tokens) / stages,
         prompts_per_batch=prompts * layout.data,
     )
 
@@ -70,7 +79,7 @@ def chunked_prefill(
     Weights are read once for each chunk. Attention is causal: a token sees half the prompt.
     """
     tokens = prompts * prompt_tokens
-    chunks = np.maximum(1, tokens / batch_tokens)
+    chunks = np.maximum(1, tokens / batch_tokens)  # fractions keep it a bound
     per_chunk = tokens / chunks
     passes = [work.decoder, *((work.draft,) if work.draft else ())]
     memory = sum(_read(work, weights, per_chunk * busy_ranks) for weights in passes) * chunks
@@ -85,8 +94,12 @@ def chunked_prefill(
 
 
 def transfer_s(work: EngineWork, prompt_tokens: int) -> float:
-    """The least the KV cache of a prompt takes from one rank to another over NVLink."""
-    return _written(work, prompt_tokens) / work.peaks.link
+    """The least the KV cache of a prompt takes to another rank over NVLink; stages send at once."""
+    return _written(work, prompt_tokens) / work.layout.pipeline / work.peaks.link
+
+
+def _steps(tokens: int, batch_tokens: int) -> float:
+    return max(1.0, tokens / batch_tokens)
 
 
 def _read(work: EngineWork, weights: PassWeights, group_tokens: Array) -> Array:

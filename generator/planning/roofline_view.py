@@ -66,7 +66,17 @@ def model_roofline_rows(roofline: ModelRoofline) -> Rows:
         ("step", f"at least {roofline.step_ms:.3f} ms, limited by {limit}"),
         ("tokens/step", f"{roofline.tokens_per_step:.2f} of a sequence"),
         ("ceiling", _ceiling(roofline.tokens_per_s, "a GPU")),
+        *_prediction_rows(roofline),
     ]
+
+
+def _prediction_rows(roofline: ModelRoofline) -> Iterator[tuple[str, str]]:
+    if roofline.efficiency is None:
+        return
+    factors = roofline.efficiency.efficiency
+    made_of = f"{factors.factor:.3f} x the bound + {factors.fixed_s_per_step * 1000:.3f} ms"
+    yield "prediction", f"{roofline.predicted_step_ms:.3f} ms a step: {made_of}"
+    yield "predicted", _ceiling(roofline.predicted_tokens_per_s, "a GPU")
 
 
 def model_roofline_document(roofline: ModelRoofline) -> dict[str, Any]:
@@ -88,6 +98,20 @@ def model_roofline_document(roofline: ModelRoofline) -> dict[str, Any]:
         "step_ms": roofline.step_ms,
         "tokens_per_step": roofline.tokens_per_step,
         "tokens_per_s": roofline.tokens_per_s,
+        "prediction": _prediction_document(roofline),
+    }
+
+
+def _prediction_document(roofline: ModelRoofline) -> dict[str, Any] | None:
+    if roofline.efficiency is None:
+        return None
+    factors = roofline.efficiency.efficiency
+    return {
+        "factor": factors.factor,
+        "fixed_ms_per_step": factors.fixed_s_per_step * 1000,
+        "step_ms": roofline.predicted_step_ms,
+        "tokens_per_s": roofline.predicted_tokens_per_s,
+        "note": roofline.efficiency.note,
     }
 
 
@@ -109,6 +133,10 @@ def model_roofline_notes(roofline: ModelRoofline, collective_latency_us: float) 
     if roofline.engine.options.num_speculative_tokens:
         share = roofline.load.acceptance_rate
         yield f"Of drafted tokens {share:.0%} are accepted, an input: all of them is the ceiling."
+    if roofline.efficiency is not None:
+        factors = roofline.efficiency.efficiency
+        notes = filter(None, (roofline.efficiency.note, factors.note))
+        yield "; ".join((f"The prediction's factors are of {factors.source}", *notes)) + "."
 
 
 def _engine(roofline: ModelRoofline) -> str:

@@ -33,4 +33,4 @@ def rounded(value: float) -> str:
 
 def percent_change(ratio: float) -> str:
     """A relative change with its sign: ``+4.2%``."""
-    return f"{ratio:+.1%}"
+    return f"{ratio:+z.1%}"

@@ -9,6 +9,7 @@ from generator.documents import parse_document
 from generator.errors import ClusterFailure, InvalidInput, Problem
 from generator.files import pasted, read_text, write_text_atomically
 from generator.site import Site
+from generator.sweep.acceptance import acceptance_problems
 from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
@@ -82,16 +83,19 @@ class SweepClient:
         """What these points make: jobs, arrays, canaries.
 
         ``recipes`` are at hand; the others are read from the sweep. Raises InvalidInput where one
-        cannot be placed on the site, ClusterFailure where the cluster does not answer.
+        cannot be placed on the site, or could not run on the cluster as it is; ClusterFailure where
+        that does not answer.
         """
         at_hand = {recipe.digest: recipe for recipe in recipes}
         features = self.sender.cluster.features()
         placement = placement_of(self.site, features)
         wanted = chosen(view.statuses, choice)
         jobs = [
-            planned_job(at_hand.get(recipe.digest) or self._stored(recipe), points, why, placement)
+            planned_job(self._job_of(recipe, at_hand), points, why, placement)
             for recipe, points, why in _by_recipe(view.history, wanted)
         ]
+        if found := list(acceptance_problems(jobs, features, self.folder.root)):
+            raise InvalidInput(found)
         return plan(
             jobs,
             max_array_tasks=placement.max_array_tasks,
@@ -135,6 +139,11 @@ class SweepClient:
             self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
         except ClusterFailure as failure:
             raise _only_recorded(failure, len(listed), self.folder) from failure
+
+    def _job_of(self, recipe: PlannedRecipe, at_hand: Mapping[str, SweptRecipe]) -> SweptRecipe:
+        """The recipe as a job; a rehearsal has the deployment on one node."""
+        found = at_hand.get(recipe.digest) or self._stored(recipe)
+        return found.on_one_node() if self.settings.launcher == "rehearse" else found
 
     def _stored(self, recipe: PlannedRecipe) -> SweptRecipe:
         """The recipe as the sweep keeps it, under the name the user knows."""

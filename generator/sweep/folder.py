@@ -23,7 +23,7 @@ from generator.wording import shown
 SETTINGS_FILE = "sweep.json"
 LEDGER_FILE = "ledger.jsonl"
 SITE_FILE = "site.yaml"
-LAUNCHERS = ("srtctl", "command")
+LAUNCHERS = ("srtctl", "command", "rehearse")
 _VERSION = 1
 _FOLDERS = ("recipes", "points", "arrays")
 _FOLDER_MODE = 0o755
@@ -34,7 +34,8 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 class SweepSettings:
     """How a sweep is submitted; kept, so that it is resumed the same way.
 
-    ``command`` is the template of the ``command`` launcher. ``max_parallel`` is in jobs, 0 for no
+    ``command`` is the template of the ``command`` launcher; ``cache`` and ``scale`` are what the
+    ``rehearse`` launcher is told. ``max_parallel`` is in jobs, 0 for no
     limit. ``stop_after`` like failures the sweep stops itself, 0 for never. ``has_site``: a copy of
     a site file belongs to it.
     """
@@ -44,6 +45,8 @@ class SweepSettings:
     cluster: str = "slurm"
     launcher: str = "srtctl"
     command: tuple[str, ...] = ()
+    cache: str = ""
+    scale: int | None = None
     max_parallel: int = 0
     canary: bool = True
     stop_after: int = 5

@@ -156,7 +156,9 @@ def sbatch_parameters(recipe: SweptRecipe, placement: Placement) -> SbatchParame
     own_segment = directives.pop("segment", None)
     if own_segment is not None:
         segment = _own_segment(own_segment, recipe)
-    gres = (placement.gres or "").replace("{gpus}", str(recipe.gpus_per_node)) or None
+    gres = None
+    if placement.gres and recipe.gpus_per_node:
+        gres = placement.gres.replace("{gpus}", str(recipe.gpus_per_node))
     return SbatchParameters(
         nodes=recipe.nodes,
         time_minutes=ceil_div(recipe.time_limit_s, 60),

@@ -31,7 +31,7 @@ _ORDER = (
     PointState.DONE,
 )
 _RESUMED = (PointState.FAILED, PointState.LOST, PointState.PLANNED, PointState.INTENDED)
-MOVING = frozenset(
+_MOVING = frozenset(
     {
         PointState.INTENDED,
         PointState.SUBMITTED,
@@ -40,7 +40,19 @@ MOVING = frozenset(
         PointState.UNKNOWN,
     }
 )
-"""States that change without anybody's doing."""
+
+
+def moving_points(look: Look) -> frozenset[str]:
+    """The points that may yet change without anybody's doing.
+
+    A job never replaces a result that it cannot read: such a point waits for a person.
+    """
+    results = look.observation.results
+    return frozenset(
+        each.point
+        for each in look.statuses
+        if each.state in _MOVING and not isinstance(results.get(each.point), Unreadable)
+    )
 
 
 def status_summary(look: Look) -> str:

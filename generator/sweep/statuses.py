@@ -81,7 +81,7 @@ def point_statuses(history: History, seen: Observation) -> tuple[PointStatus, ..
 
 
 def _never_sent(point: str, recipe: str, seen: Observation) -> PointStatus:
-    """A point without an attempt; the result of a ledger that was lost still counts."""
+    """A point without an attempt; what lies in the place of its result is not its own."""
     state, why = _by_result(point, seen) or (PointState.PLANNED, "")
     return PointStatus(point=point, recipe=recipe, state=state, why=why)
 

@@ -93,13 +93,15 @@ def put_down(cluster: Cluster, history: History, points: Iterable[str], pause: P
     wanted = {each.task_id: each.token for each in attempts if each.task_id and _may_return(each)}
     if not wanted:
         return
-    cluster.cancel(sorted(wanted))
-    submitted = {token: history.arrays[token].submitted for token in wanted.values()}
-    job_ids = sorted(each.job_id for each in submitted.values() if each is not None)
+    submitted = (history.arrays[token].submitted for token in wanted.values())
+    tokens = {each.job_id: each.token for each in submitted if each is not None}
     for _ in range(_MOST_POLLS):
-        report = cluster.states(job_ids)
-        if report.queue_answered and not any(is_alive(report.states.get(each)) for each in wanted):
+        report = cluster.states(sorted(tokens)).of_tokens(tokens)
+        alive = [each for each in sorted(wanted) if is_alive(report.states.get(each))]
+        if report.queue_answered and not alive:
             return
+        if alive:
+            cluster.cancel(alive)
         pause(_POLL_S)
     message = f"not surely gone: {plural(len(wanted), 'job')} that the sweep gave up"
     raise ClusterFailure(Problem(message=message, hint="try again when the cluster answers"))

@@ -1,0 +1,144 @@
+"""What would have to change where no deployment fits, or none keeps the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from generator.errors import NothingFits, Problem
+from generator.parallel import WorkerPool
+from generator.placement import nodes_for_pool
+from generator.planning.candidate import Candidate
+from generator.planning.deployments import Limits
+from generator.planning.engines import Engines, Judge, LegalEngine, enumerate_engines
+from generator.planning.rejection import Reason, Rejection
+from generator.planning.search import DeploymentSpace, candidate_at
+from generator.planning.subject import Subject
+from generator.units import format_gib
+
+_FIGURES = {Reason.MEMORY: format_gib, Reason.REQUEST: lambda blocks: f"{blocks} blocks"}
+
+
+def nothing_fits(subject: Subject, engines: Engines) -> NothingFits:
+    """The error of a plan without a deployment, with the smallest change that would give one."""
+    missing = [
+        role
+        for role in ("prefill", "decode")
+        if not any(each.role == role for each in engines.legal)
+    ]
+    what = f"no {' and no '.join(missing)} engine" if missing else "no pair of engines"
+    workload = subject.workload
+    message = (
+        f"{what} of {subject.architecture.name} fits on {subject.nodes} nodes of"
+        f" {subject.gpus_per_node} {subject.gpu.name} for {workload.isl} + {workload.osl} tokens"
+    )
+    if nearest := _nearest(engines.rejections):
+        message += f"; nearest: {nearest.problem.message}"
+    return NothingFits(Problem(message=message, hint=_smallest_change(subject)))
+
+
+def _nearest(rejections: Iterable[Rejection]) -> Rejection | None:
+    """The rejection for memory that lacks the smallest share."""
+    short = [each for each in rejections if each.reason in _FIGURES and each.available]
+    return min(short, key=lambda each: (each.needed or 0) / (each.available or 1), default=None)
+
+
+def _smallest_change(subject: Subject) -> str:
+    """More nodes where they help within one domain, else a shorter request or another model."""
+    domain = max(subject.gpu.nodes_per_nvlink_domain, subject.nodes)
+    if subject.gpu.nodes_per_nvlink_domain == 1:
+        domain = 2 * subject.nodes + 2
+    wide = enumerate_engines(Judge(_on_nodes(subject, domain)))
+    fewest = min(_pairs(subject, wide.legal), default=None)
+    if fewest is not None and fewest[0] > subject.nodes:
+        nodes, pair = fewest
+        return f"plan for {nodes} nodes: {pair} would fit"
+    return "use a shorter workload, a narrower checkpoint, or GPUs with more memory"
+
+
+def _pairs(subject: Subject, legal: tuple[LegalEngine, ...]) -> Iterator[tuple[int, str]]:
+    """The nodes of the smallest pair of each kind, and its layouts."""
+    for kind in dict.fromkeys(each.kind for each in legal):
+        sizes = []
+        for role in ("prefill", "decode"):
+            own = [each.layout for each in legal if (each.role, each.kind) == (role, kind)]
+            if not own:
+                break
+            pools = [WorkerPool(workers=1, layout=layout) for layout in own]
+            sizes.append(
+                min(
+                    (nodes_for_pool(pool, subject.gpus_per_node).value, pool.gpus, str(pool.layout))
+                    for pool in pools
+                )
+            )
+        else:
+            prefill, decode = sizes
+            yield prefill[0] + decode[0], f"{prefill[2]} / {decode[2]}"
+
+
+def _on_nodes(subject: Subject, nodes: int) -> Subject:
+    specs = {
+        dtype: replace(spec, cluster=replace(spec.cluster, nodes=nodes))
+        for dtype, spec in subject.specs.items()
+    }
+    return replace(subject, specs=specs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The deployments nearest to limits that none keeps: each keeps one and misses the other.
+
+    None where none keeps even that one.
+    """
+
+    within_tpot: Candidate | None
+    within_ttft: Candidate | None
+
+
+def nearest_to(subject: Subject, space: DeploymentSpace, limits: Limits) -> Nearest:
+    """The least TTFT within the TPOT limit, and the least TPOT within the TTFT limit."""
+    within_tpot = within_ttft = None
+    tokens = subject.workload.request_tokens
+    for pairing in space.pairings():
+        for block in space.blocks(pairing):
+            point = block.point
+            tpot = np.broadcast_to(point.tpot_s, block.exists.shape)
+            for kept, other in (
+                (tpot <= limits.tpot_s, point.ttft_s),
+                (point.ttft_s <= limits.ttft_s, tpot),
+            ):
+                figures = np.where(block.exists & kept, other, np.inf)
+                index = int(figures.argmin())
+                if not np.isfinite(figures.flat[index]):
+                    continue
+                prefill, decode, column = map(int, np.unravel_index(index, figures.shape))
+                found = candidate_at(block, (prefill, decode, column), tokens)
+                if other is tpot:
+                    if within_ttft is None or found.tpot_s < within_ttft.tpot_s:
+                        within_ttft = found
+                elif within_tpot is None or found.ttft_s < within_tpot.ttft_s:
+                    within_tpot = found
+    return Nearest(within_tpot=within_tpot, within_ttft=within_ttft)
+
+
+def no_limits_kept(limits: Limits, nearest: Nearest) -> NothingFits:
+    """The error of limits that nothing keeps, with the nearest deployment on each side."""
+    asked = " and ".join(
+        f"{name} <= {value * 1000:g} ms"
+        for name, value in (("TTFT", limits.ttft_s), ("TPOT", limits.tpot_s))
+        if np.isfinite(value)
+    )
+    sides = [
+        f"{each.text} has TTFT {each.ttft_s * 1000:,.0f} ms and TPOT {each.tpot_s * 1000:.2f} ms"
+        for each in (nearest.within_tpot, nearest.within_ttft)
+        if each is not None
+    ]
+    return NothingFits(
+        Problem(
+            message=f"no deployment is predicted to keep {asked}; nearest: "
+            + ("; ".join(dict.fromkeys(sides)) or "none keeps either"),
+            hint="allow what the nearest needs, or shorten the workload",
+        )
+    )
