@@ -101,12 +101,13 @@ rack: ## a real Slurm with 18 virtual GB300 nodes on this machine (Debian, root)
 rack-down: ## stop that Slurm and delete its files
 	@$(PYTHON) -m tests.rack clean
 
-bench: $(INSTALLED) ## how long capacity answers, checks, diffs, collecting and frontiers take
+bench: $(INSTALLED) ## how long capacity, checks, diffs, collecting, frontiers and plans take
 	@echo "==> bench"
 	@$(BIN)/python tests/bench/capacity_bench.py
 	@$(BIN)/python tests/bench/check_bench.py
 	@$(BIN)/python tests/bench/collect_bench.py
 	@$(BIN)/python tests/bench/results_bench.py
+	@$(BIN)/python tests/bench/plan_bench.py
 
 clean: ## remove .venv, caches and build results
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -17,12 +17,14 @@ SPEC = REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
 VERSION = "0.26.0"
 
 
-def small_subject(model: str, *, nodes: int, isl: int = 8192, osl: int = 1024) -> Subject:
+def small_subject(
+    model: str, *, nodes: int, gpu: str = "gb300", isl: int = 8192, osl: int = 1024
+) -> Subject:
     """A model on a few nodes."""
     return subject_of_model(
         ModelQuestion(
             model=CONFIGS / model,
-            gpu="gb300",
+            gpu=gpu,
             nodes=nodes,
             workload=Workload(isl=isl, osl=osl),
             engine_version=VERSION,

@@ -144,15 +144,6 @@ def test_bad_input(options: tuple[str, ...], code: int, text: str) -> None:
     assert result.stdout == ""
 
 
-def test_a_request_beyond_the_cache_is_told_how_long_it_may_be() -> None:
-    model = CONFIGS / "meta-llama--Meta-Llama-3.1-70B"
-    result = run(
-        *("plan", "--model", str(model), "--gpu", "h100", "--isl", "120000", "--osl", "1000"),
-        *("--nodes", "2"),
-    )
-    assert result.exit_code in (0, 4)
-
-
 def test_a_prefix_of_the_frontier_keeps_the_limits() -> None:
     document = json.loads(run("plan", *SMALL, "--tpot-ms", "20", "--json").stdout)
     assert document["limits"] == {"ttft_s": None, "tpot_s": 0.02}
