@@ -34,6 +34,8 @@ class Problem:
 
 def one_line(text: str) -> str:
     """The text with what a terminal would not print as itself escaped: it may quote the user."""
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text

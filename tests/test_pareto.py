@@ -324,9 +324,9 @@ WRONG = {
     "an endless range": (["--x-range", "0:inf"], 2, "not ascending"),
     "targets that are none": (["--at", "a"], 2, "not a list of numbers"),
     "a target of NaN": (["--at", "nan"], 2, "not a list of numbers"),
-    "a price of NaN": (["--gpu-hour-price", "nan"], 2, "nan is not a number"),
-    "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a number"),
-    "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a number"),
+    "a price of NaN": (["--gpu-hour-price", "nan"], 2, "nan is not a finite number"),
+    "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a finite number"),
+    "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a finite number"),
     "an axis that is none": (["--x", "speed"], 3, "no axis is called 'speed'"),
     "nothing to group by": (["--by", "colour"], 3, "there are configuration, recipe, phase"),
 }

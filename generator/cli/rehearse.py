@@ -21,6 +21,7 @@ from generator.normal_form import normal_form
 from generator.recipe_expansion import variants
 from generator.rehearsal.document import rehearsal_document
 from generator.rehearsal.plan import CapacityShare, RehearsalPlan, plan_rehearsal
+from generator.rehearsal.timing import Timing, TimingSource, timing_of
 from generator.rehearsal.topology import topology_of
 from generator.rehearsal.verdict import RehearsedLoad, Verdict, all_hold, verdicts
 from generator.rehearsal.view import HEADERS, load_row, notes, summary_rows, verdict_lines
@@ -29,7 +30,6 @@ from generator.results.wording import origins_label
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 
 REHEARSALS = Path("rehearsals")
-_MOCKERS_TIMING = "the mocker's own"
 _LOAD = re.compile(r"(?P<number>[1-9][0-9]{0,7})(?P<percent>%)?\Z")
 
 Loads = tuple[int | CapacityShare, ...]
@@ -69,6 +69,15 @@ def _scale(_: click.Context, __: click.Parameter, value: str) -> int | None:
     metavar="N|N%,...",
     help="Loads instead of the recipe's; 150% is of the requests that decode's KV cache holds.",
 )
+@click.option(
+    "--timing",
+    "source",
+    type=click.Choice([each.value for each in TimingSource]),
+    default=TimingSource.MOCKER.value,
+    show_default=True,
+    help="Step times: the mocker's own, or bounds of the recipe's GPUs, to see whether prefill"
+    " keeps up with decode.",
+)
 @click.option("--out", type=NamedPath(), help="Folder of results and logs; rehearsals/<recipe>.")
 @click.option("--setup", is_flag=True, help="Install Dynamo and AIPerf first, about 1.9 GB.")
 @click.option("--cache", type=NamedPath(), help="Where they are; ~/.cache/pdrecipe/rehearsal.")
@@ -78,6 +87,7 @@ def rehearse(
     recipe: Path | None,
     scale: int | None,
     wanted: Loads,
+    source: str,
     out: Path | None,
     setup: bool,
     cache: Path | None,
@@ -100,9 +110,9 @@ def rehearse(
             raise click.UsageError("name a recipe, or --setup")
         return
     swept = _only_job(recipe)
-    plan = _plan(swept, wanted, scale)
+    plan, timing = _plan(swept, wanted, scale, TimingSource(source))
     where = out or REHEARSALS / swept.name
-    found = _rehearsed(swept, plan, folder, where)
+    found = _rehearsed(swept, plan, timing, folder, where)
     judged = verdicts(plan, found)
     if as_json:
         document = rehearsal_document(
@@ -110,12 +120,12 @@ def rehearse(
             found,
             judged,
             digest=swept.digest,
-            timing=_MOCKERS_TIMING,
+            timing=timing.name,
             folder=str(where),
         )
         echo(json.dumps(document, indent=2))
     else:
-        _show(plan, found, judged, where)
+        _show(plan, timing, found, judged, where)
     if not all_hold(judged):
         click.get_current_context().exit(AnswerIsNo.exit_code)
 
@@ -136,7 +146,9 @@ def _only_job(recipe: Path) -> SweptRecipe:
     return jobs[0]
 
 
-def _plan(recipe: SweptRecipe, wanted: Loads, scale: int | None) -> RehearsalPlan:
+def _plan(
+    recipe: SweptRecipe, wanted: Loads, scale: int | None, source: TimingSource
+) -> tuple[RehearsalPlan, Timing]:
     document = parse_document(recipe.text, recipe.file)
     form = normal_form(next(iter(variants(document))))
     model = model_of(form)
@@ -144,11 +156,12 @@ def _plan(recipe: SweptRecipe, wanted: Loads, scale: int | None) -> RehearsalPla
         message = "runs a model that is not known, so that its capacity cannot be computed"
         hint = "the models known: pdrecipe check --help; a local one: model.path"
         raise InvalidInput(Problem(message=message, hint=hint, source=recipe.file))
-    return plan_rehearsal(topology_of(form, model), wanted, scale)
+    plan = plan_rehearsal(topology_of(form, model), wanted, scale)
+    return plan, timing_of(form, model, plan, source)
 
 
 def _rehearsed(
-    recipe: SweptRecipe, plan: RehearsalPlan, cache: Path, where: Path
+    recipe: SweptRecipe, plan: RehearsalPlan, timing: Timing, cache: Path, where: Path
 ) -> tuple[RehearsedLoad, ...]:
     from generator.rehearsal_host.environments import find_environments
     from generator.rehearsal_host.rehearse import rehearse as run_rehearsal
@@ -159,9 +172,9 @@ def _rehearsed(
         hint = "pdrecipe rehearse --setup installs them, about 1.9 GB and some minutes"
         message = f"Dynamo and AIPerf are not installed in {cache}"
         raise ClusterFailure(Problem(message=message, hint=hint))
-    folder = RehearsalFolder(root=where, plan=plan, timing=_MOCKERS_TIMING)
+    folder = RehearsalFolder(root=where, plan=plan, timing=timing)
     with folder.claimed(recipe), _saying() as say:
-        return run_rehearsal(folder, environments, None, say)
+        return run_rehearsal(folder, environments, say)
 
 
 @contextmanager
@@ -177,10 +190,14 @@ def _saying() -> Iterator[Callable[[str], None]]:
 
 
 def _show(
-    plan: RehearsalPlan, found: tuple[RehearsedLoad, ...], judged: tuple[Verdict, ...], where: Path
+    plan: RehearsalPlan,
+    timing: Timing,
+    found: tuple[RehearsedLoad, ...],
+    judged: tuple[Verdict, ...],
+    where: Path,
 ) -> None:
     echo(origins_label([Origin.REHEARSAL]))
-    echo(definitions(summary_rows(plan, _MOCKERS_TIMING)))
+    echo(definitions(summary_rows(plan, timing.label)))
     echo()
     rows = [load_row(each, verdict) for each, verdict in zip(found, judged, strict=True)]
     echo(table(HEADERS, rows))

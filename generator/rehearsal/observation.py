@@ -49,7 +49,14 @@ class Sample:
 
     @property
     def waiting(self) -> int:
-        return sum(each.waiting for each in self.decoding.values())
+        """Requests that decode has neither running nor still at prefill.
+
+        A decode mocker has every request from the start, and in its own gauge only those that wait
+        with their KV cache there already: the others wait for blocks to receive it in.
+        """
+        held = sum(each.in_flight - each.running for each in self.decoding.values())
+        queued = sum(each.waiting for each in self.decoding.values())
+        return max(queued, held - self.prefill_in_flight)
 
     @property
     def preemptions(self) -> int:

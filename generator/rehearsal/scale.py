@@ -106,15 +106,18 @@ def _blocks(isl: int, request_tokens: int, block_tokens: int) -> tuple[int, int]
 
 
 def scaled_requests_per_rank(topology: Topology, pool: EnginePool, scale: Scale) -> int:
-    """Requests that a rank of the rehearsal holds whole, at least one.
+    """Requests that a rank of the rehearsal holds whole.
 
-    Those of decode are rounded down, the others follow in proportion to them.
+    Those of decode are rounded down to at least one. Those of prefill follow in proportion, but as
+    long as a true rank holds more, at least 4: a rank of one request would stand still whenever
+    that is handed over to decode.
     """
     decoding = topology.decoding
     held = max(1, decoding.whole_requests_per_rank // scale.sequences)
     if pool is decoding:
         return held
-    return max(1, pool.whole_requests_per_rank * held // decoding.whole_requests_per_rank)
+    proportional = pool.whole_requests_per_rank * held // decoding.whole_requests_per_rank
+    return max(proportional, min(pool.whole_requests_per_rank, _FEWEST_REQUESTS_OF_RANK))
 
 
 def scaled_concurrency(topology: Topology, concurrency: int, scale: Scale) -> int:

@@ -53,12 +53,14 @@ class RehearsedLoad:
 class Verdict:
     """The outcome of a load, why, and whether the KV arithmetic had said so.
 
-    ``by_arithmetic`` are statements about the recipe that no mock can judge.
+    ``agrees_with_arithmetic`` is None where the load never came to decode as a whole, so that its
+    memory was not put to the test. ``by_arithmetic`` are statements about the recipe that no mock
+    can judge.
     """
 
     outcome: Outcome
     reasons: tuple[str, ...]
-    agrees_with_arithmetic: bool
+    agrees_with_arithmetic: bool | None
     by_arithmetic: tuple[str, ...]
 
 
@@ -77,7 +79,7 @@ def _verdict(
     return Verdict(
         outcome=final,
         reasons=tuple(_reasons(plan, rehearsed, outcome, reference)),
-        agrees_with_arithmetic=agrees(rehearsed),
+        agrees_with_arithmetic=_agrees(plan, rehearsed),
         by_arithmetic=slots,
     )
 
@@ -88,24 +90,24 @@ def _rehearsed_outcome(plan: RehearsalPlan, rehearsed: RehearsedLoad) -> Outcome
         return Outcome.NEVER_DRAINS
     if measured.failed > MOST_FAILED_SHARE * (measured.completed + measured.failed):
         return Outcome.REQUESTS_FAIL
+    if _is_starved(plan, rehearsed):
+        return Outcome.DECODE_STARVED
     if not load.is_within_capacity:
         return Outcome.BEYOND_CAPACITY
-    if seen.preemptions:
-        return Outcome.PREEMPTS_WITHIN_CAPACITY
-    return Outcome.DECODE_STARVED if _is_starved(plan, rehearsed) else Outcome.HOLDS
+    return Outcome.PREEMPTS_WITHIN_CAPACITY if seen.preemptions else Outcome.HOLDS
 
 
 def _is_starved(plan: RehearsalPlan, rehearsed: RehearsedLoad) -> bool:
-    """Whether most of the load is at prefill, so that decode runs less than half of it."""
+    """Whether prefill has a queue, and of most of the load, so that decode lacks work."""
     seen, in_flight = rehearsed.seen, rehearsed.load.in_flight
     return (
         plan.prefill is not None
-        and seen.mean_prefill_in_flight > in_flight / 2
-        and seen.mean_running < in_flight / 2
+        and seen.mean_prefill_in_flight > max(plan.prefill.pool.ranks, in_flight / 2)
+        and seen.mean_running < min(in_flight, plan.decoding.requests) / 2
     )
 
 
-def agrees(rehearsed: RehearsedLoad) -> bool:
+def _agrees(plan: RehearsalPlan, rehearsed: RehearsedLoad) -> bool | None:
     """Whether KV memory was exceeded where the arithmetic says so, and there alone.
 
     Within capacity nothing is preempted. Beyond it requests are preempted or wait for blocks.
@@ -113,7 +115,10 @@ def agrees(rehearsed: RehearsedLoad) -> bool:
     seen, load = rehearsed.seen, rehearsed.load
     if load.is_within_capacity:
         return seen.preemptions == 0
-    return seen.preemptions > 0 or seen.mean_waiting > _QUEUE_SHARE * load.in_flight
+    if seen.preemptions > 0 or seen.mean_waiting > _QUEUE_SHARE * load.in_flight:
+        return True
+    was_full = seen.peak_running + seen.peak_waiting > plan.decoding.requests
+    return False if was_full else None
 
 
 def _reasons(

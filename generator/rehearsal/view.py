@@ -20,10 +20,17 @@ _OUTCOMES = {
     Outcome.HOLDS: "holds",
     Outcome.BEYOND_CAPACITY: "falls over",
     Outcome.PREEMPTS_WITHIN_CAPACITY: "preempts",
-    Outcome.DECODE_STARVED: "decode starves",
+    Outcome.DECODE_STARVED: "starves",
     Outcome.NEVER_DRAINS: "never drains",
     Outcome.REQUESTS_FAIL: "fails",
     Outcome.BEYOND_SLOTS: "no slots",
+}
+
+
+_AGREEMENT = {
+    True: "as the KV arithmetic has it",
+    False: "NOT as the KV arithmetic has it",
+    None: "the KV arithmetic not put to the test",
 }
 
 
@@ -82,8 +89,15 @@ def load_row(rehearsed: RehearsedLoad, verdict: Verdict) -> tuple[str, ...]:
         _milliseconds(measured.tpot_p50_ms if measured else None),
         f"{seen.preemptions:,}",
         f"{seen.mean_waiting:.0f}",
-        _OUTCOMES[verdict.outcome],
+        _outcome(verdict),
     )
+
+
+def _outcome(verdict: Verdict) -> str:
+    """In two words; beyond capacity nothing has fallen over where memory was never full."""
+    if verdict.outcome is Outcome.BEYOND_CAPACITY and not verdict.agrees_with_arithmetic:
+        return "beyond KV"
+    return _OUTCOMES[verdict.outcome]
 
 
 def _milliseconds(value: float | None) -> str:
@@ -93,11 +107,10 @@ def _milliseconds(value: float | None) -> str:
 def verdict_lines(rehearsed: Sequence[RehearsedLoad], found: Sequence[Verdict]) -> Iterator[str]:
     """Why each load has its verdict, and what the arithmetic says of it."""
     for each, verdict in zip(rehearsed, found, strict=True):
-        said = "as" if verdict.agrees_with_arithmetic else "NOT as"
         reasons = "; ".join(verdict.reasons)
         yield (
-            f"{each.load.concurrency:,} {_OUTCOMES[verdict.outcome]}, {said} the KV arithmetic has"
-            f" it: {reasons}."
+            f"{each.load.concurrency:,} {_outcome(verdict)},"
+            f" {_AGREEMENT[verdict.agrees_with_arithmetic]}: {reasons}."
         )
         for statement in verdict.by_arithmetic:
             yield f"{each.load.concurrency:,} by arithmetic, not rehearsed: {statement}."

@@ -19,16 +19,16 @@ Say = Callable[[str], None]
 
 
 def rehearse(
-    folder: RehearsalFolder, environments: Environments, profile: Path | None, say: Say
+    folder: RehearsalFolder, environments: Environments, say: Say
 ) -> tuple[RehearsedLoad, ...]:
     """Every load of the plan, those that the folder has already read from there.
 
-    ``profile`` has step times for the mockers. Whatever happens, every process that was started is
-    ended. Raises ClusterFailure where this machine cannot run it, or a process dies.
+    Whatever happens, every process that was started is ended. Raises ClusterFailure where this
+    machine cannot run it, or a process dies.
     """
     missing = [load for load in folder.plan.loads if folder.rehearsed(load) is None]
     if missing:
-        _run(missing, folder, environments, profile, say)
+        _run(missing, folder, environments, say)
     found = (folder.rehearsed(load) for load in folder.plan.loads)
     return tuple(each for each in found if each is not None)
 
@@ -37,7 +37,6 @@ def _run(
     loads: list[Load],
     folder: RehearsalFolder,
     environments: Environments,
-    profile: Path | None,
     say: Say,
 ) -> None:
     with ExitStack() as stack:
@@ -46,7 +45,9 @@ def _run(
         places.prepare()
         supervisor = stack.enter_context(supervised())
         plan = folder.plan
-        deployment = Deployment(supervisor, plan, places, environments.dynamo_python, profile)
+        deployment = Deployment(
+            supervisor, plan, places, environments.dynamo_python, folder.write_timing()
+        )
         say("starting the deployment")
         deployment.start()
         driver = Driver(supervisor, deployment, plan, places, environments.aiperf, say)

@@ -17,7 +17,9 @@ from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, read_text, write_text_atomically
 from generator.json_records import as_json, from_json
 from generator.rehearsal.plan import Load, RehearsalPlan
+from generator.rehearsal.timing import Timing
 from generator.rehearsal.verdict import RehearsedLoad
+from generator.rehearsal_host.timing_file import write_timing_file
 from generator.results.point import Origin
 from generator.results.run_marker import (
     MARKER_FILE,
@@ -32,16 +34,17 @@ from generator.sweep.swept_recipe import SweptRecipe
 CONFIG_FILE = "config.yaml"
 _SEEN_FILE = "rehearsed.json"
 _LOCK_FILE = ".lock"
+_TIMING_FILE = "timing.npz"
 _ENGINE = "ai-dynamo mocker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalFolder:
-    """One rehearsal of a recipe. ``timing`` says in words where step times come from."""
+    """One rehearsal of a recipe."""
 
     root: Path
     plan: RehearsalPlan
-    timing: str
+    timing: Timing
 
     @property
     def logs(self) -> Path:
@@ -87,6 +90,14 @@ class RehearsalFolder:
         write_text_atomically(path, json.dumps(as_json(rehearsed), indent=1) + "\n")
         self._mark()
 
+    def write_timing(self) -> Path | None:
+        """The file of step times for mockers, None where they use their own."""
+        if self.timing.profile is None:
+            return None
+        path = self.root.absolute() / _TIMING_FILE
+        write_timing_file(path, self.timing.profile.arrays())
+        return path
+
     def _prepare(self, recipe: SweptRecipe) -> None:
         config = self.root / CONFIG_FILE
         if config.exists() and read_text(config, str(config)) != recipe.text:
@@ -121,7 +132,7 @@ class RehearsalFolder:
         scale = self.plan.scale
         return {
             "rehearsal.engine": _ENGINE,
-            "rehearsal.timing": self.timing,
+            "rehearsal.timing": self.timing.name,
             "rehearsal.sequences": f"1/{scale.sequences}",
             "rehearsal.tokens": f"1/{scale.tokens}",
         }
