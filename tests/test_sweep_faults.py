@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,13 @@ def submit_two_quick_ones_and_more(home: Path) -> None:
     assert eventually(are_amid), document()
 
 
+def wait_until_saved(rack: RunningRack) -> None:
+    """Until slurmctld, which does so every few seconds, has saved all it has taken so far."""
+    file = rack.layout.state / "slurmctld" / "job_state"
+    taken_ns = time.time_ns()
+    assert eventually(lambda: file.exists() and file.stat().st_mtime_ns > taken_ns)
+
+
 def end_what_runs(home: Path) -> None:
     Path("go").touch()
     assert eventually(lambda: notes(home, "ended").keys() == notes(home, "began").keys())
@@ -195,9 +203,26 @@ def test_slurmctld_stopped_and_started_again(home: Path, rack: RunningRack) -> N
     assert set(notes(home, "began").values()) == {1}
 
 
+def test_slurmctld_killed_before_it_saved_what_it_had_taken(home: Path, rack: RunningRack) -> None:
+    """Slurm has never heard of the jobs then, whatever accounting says, and reuses their ids."""
+    rack.ask("sbatch", "--exclusive", "--nodes=18", "--output=/dev/null", "--wrap=sleep 1000")
+    assert eventually(lambda: rack.ask("squeue", "-h", "-t", "R").strip() != "")
+    wait_until_saved(rack)
+    write_recipes(3)
+    submit(home)
+    rack.verb("kill", "slurmctld")
+    rack.verb("start", "slurmctld")
+    assert eventually(lambda: set(states()) <= {"submitted", "lost"}), document()
+    assert run("resume", "s", "--yes").exit_code == 0
+    rack.ask("scancel", "--name=wrap")
+    assert_states(done=3)
+    assert_all_done_once(home, 3)
+
+
 def test_slurmctld_killed_and_started_again(home: Path, rack: RunningRack) -> None:
     """Slurm forgets its last seconds and runs jobs again, whose results then speak for them."""
     submit_two_quick_ones_and_more(home)
+    wait_until_saved(rack)
     finished = {name for name, each in by_recipe(document()).items() if each["state"] == "done"}
     rack.verb("kill", "slurmctld")
     found = document(exit_codes=(5,))
