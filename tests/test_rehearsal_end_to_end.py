@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,12 @@ from typing import Any
 import pytest
 
 from generator.rehearsal_host.environments import default_cache
+from generator.results.point import Origin
+from generator.results.point_file import read_points
 from tests.rack.fixture import RunningRack
 from tests.rack_sweeps import known_jobs, watch
 from tests.small_specs import run
+from tests.started_processes import networks, processes_in, until
 
 pytestmark = pytest.mark.e2e
 
@@ -79,6 +85,25 @@ def test_the_article_s_deployment_takes_its_load_and_falls_over_half_beyond(
         assert sent[0] == sent[1]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_leaves_nothing_of_the_real_programs(
+    recipes: Path, cache: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    before = networks()
+    words = ["rehearse", str(recipes / CC2560), "--out", str(tmp_path / "out")]
+    rehearsal = subprocess.Popen([sys.executable, "-m", "generator.cli", *words], cwd=ROOT)
+    try:
+        assert until((tmp_path / "out/logs/aiperf-c2560.log").exists, seconds=120)
+        assert len(processes_in(cache)) >= 7  # frontend, five workers, AIPerf
+        rehearsal.send_signal(number)
+        rehearsal.wait(timeout=30)
+    finally:
+        rehearsal.kill()
+        rehearsal.wait()
+    assert until(lambda: not processes_in(cache), seconds=5)
+    assert until(lambda: networks() <= before, seconds=5)
+
+
 def figure(load: Mapping[str, Any], name: str) -> float:
     value: float = load["measured"][name]
     return value
@@ -101,10 +126,10 @@ def test_a_sweep_of_rehearsals_through_slurm_to_the_frontier(
 
     collected = run("collect", "s", "--out", "results.jsonl")
     assert collected.exit_code == 0, collected.output
-    points = json.loads(run("collect", "s", "--json").stdout)["points"]
-    assert sorted(each["subject"]["concurrency"] for each in points) == LOADS
-    assert {each["origin"] for each in points} == {"rehearsal"}
-    assert {each["preemptions"] for each in points} == {0}  # all are within capacity
+    points = read_points(Path("results.jsonl"))
+    assert sorted(each.subject.concurrency for each in points) == LOADS
+    assert {each.origin for each in points} == {Origin.REHEARSAL}
+    assert {(each.preemptions, each.invalid) for each in points} == {(0, ())}  # within capacity
     assert run("pareto", "results.jsonl", "--out", "frontier.svg").exit_code == 0
     assert run("report", "results.jsonl", str(SPEC)).exit_code == 0
     for file in ("frontier.svg", "report.html"):
