@@ -37,7 +37,6 @@ def run(*words: str | Path) -> Result:
         ([], "name a recipe, or --setup"),
         ([CC2560, "--scale", "0"], "neither auto nor a number from 1"),
         ([CC2560, "--concurrency", "64,many"], "'many' is no concurrency such as 64, or 150%"),
-        ([CC2560, "--timing", "guess"], "'guess' is not one of"),
     ],
 )
 def test_usage(words: list[str | Path], said: str) -> None:

@@ -132,7 +132,7 @@ class RehearsalFolder:
         scale = self.plan.scale
         return {
             "rehearsal.engine": _ENGINE,
-            "rehearsal.timing": self.timing.name,
+            "rehearsal.timing": str(self.timing.source),
             "rehearsal.sequences": f"1/{scale.sequences}",
             "rehearsal.tokens": f"1/{scale.tokens}",
         }
