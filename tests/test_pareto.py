@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
@@ -274,6 +275,18 @@ def test_csv_holds_no_formula() -> None:
     assert (row["recipe"], row["run"]) == ("'=HYPERLINK(1)", "'+cmd|x")
 
 
+def test_names_reach_neither_terminal_nor_svg_as_control_characters(tmp_path: Path) -> None:
+    subject = replace(POINT.subject, configuration="\x1b[31mred\nand | more")
+    write_points(tmp_path / "results.jsonl", [replace(POINT, subject=subject)])
+    shown = run(tmp_path / "results.jsonl").stdout
+    assert "\x1b" not in shown
+    assert r"\x1b[31mred\nand | more |" in shown
+    for kind in ("curves", "frontier", "phase"):
+        figure = tmp_path / f"{kind}.svg"
+        assert run(tmp_path / "results.jsonl", "--figure", kind, "--out", figure).exit_code == 0
+        assert "red" in "".join(ET.parse(figure).getroot().itertext())  # noqa: S314 - our own
+
+
 def test_a_file_given_twice_is_no_repeated_run(results: Path) -> None:
     assert run(results, results).stdout == run(results).stdout
 
@@ -308,9 +321,9 @@ WRONG = {
     "an endless range": (["--x-range", "0:inf"], 2, "not ascending"),
     "targets that are none": (["--at", "a"], 2, "not a list of numbers"),
     "a target of NaN": (["--at", "nan"], 2, "not a list of numbers"),
-    "a price of NaN": (["--gpu-hour-price", "nan"], 2, "nan is not a number"),
-    "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a number"),
-    "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a number"),
+    "a price of NaN": (["--gpu-hour-price", "nan"], 2, "nan is not a finite number"),
+    "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a finite number"),
+    "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a finite number"),
     "an axis that is none": (["--x", "speed"], 3, "no axis is called 'speed'"),
     "nothing to group by": (["--by", "colour"], 3, "there are configuration, recipe, phase"),
 }

@@ -1,4 +1,4 @@
-"""The schemas of answers about results: every property is described, and its examples are valid."""
+"""The schemas of answers about results and plans: properties are described, examples valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from generator.validation import schema
 
-NAMES = ("pareto", "compare", "efficiency", "rehearsal")
+NAMES = ("pareto", "compare", "efficiency", "plan", "rehearsal")
 
 
 def described(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -22,6 +22,8 @@ def described(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from described(each, f"{place}.{name}")
     for name, each in part.get("$defs", {}).items():
         yield from described(each, name)
+    for index, each in enumerate(part.get("anyOf", [])):
+        yield from described(each, f"{place}|{index}")
     yield from described(part.get("items"), f"{place}[]")
 
 

@@ -262,7 +262,7 @@ def test_every_problem_of_every_recipe_is_told() -> None:
           "--yes"], 3, "holds other files"),
         (["submit", "recipes", "--name", "a b", "--command", "x"], 3, "cannot begin the names"),
         (["status"], 3, "no sweep here (name its folder with --sweep: none under sweeps/)"),
-        (["status", "recipes"], 3, "no sweep here"),
+        (["status", "recipes"], 3, "recipes: is not a sweep"),
         (["resume", "--sweep", "recipes"], 3, "recipes: is not a sweep"),
         (["logs"], 2, "Missing argument 'POINT'"),
     ],

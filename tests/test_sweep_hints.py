@@ -13,6 +13,7 @@ import pytest
 
 from generator.cli.output import table
 from generator.cluster.local import LocalCluster
+from generator.cluster.questions import refusal
 from generator.errors import ClusterFailure, Problem
 from generator.files import pasted
 from generator.sweep.status_view import status_headers, status_rows
@@ -261,6 +262,89 @@ def test_ids_are_whole_and_reasons_too_when_all_is_listed(tmp_path: Path) -> Non
         assert max(map(len, text.splitlines())) <= 100
         words = " ".join(text.replace("|", " ").split())
         assert (reason.strip() in words) == all_points
+
+
+# --- costs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_costs_below_an_hour_are_no_zero() -> None:
+    path = Path("recipes/c.yaml")
+    path.write_text(edited(path.read_text("utf-8"), ("'1:00:00'", "'0:01:00'")), encoding="utf-8")
+    words = ["recipes/c.yaml", "--cluster", "debug", "--command", "true"]
+    lines = answer("submit", *words, "--dry-run")
+    assert "at most 0.27 GPU-hours" in lines[3]
+    assert "|      0.27 |" in lines[2]
+    said = run("submit", *words, "--yes", "--max-gpu-hours", "0").stderr
+    assert "the plan may cost 0.27 GPU-hours, more than --max-gpu-hours 0" in said
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e400"])
+@pytest.mark.parametrize(
+    "words", [["status", "s", "--watch", "--every"], ["submit", "s", "--max-gpu-hours"]]
+)
+def test_numbers_to_reckon_with_are_finite(words: list[str], number: str) -> None:
+    result = run(*words, number)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Invalid value for '--" in result.stderr
+
+
+# --- closed streams and odd names -------------------------------------------------------------
+
+
+def test_closed_stdin_is_a_no(folder: Path) -> None:
+    words = ["submit", "recipes", "--cluster", "debug", "--command", "true"]
+    command = [sys.executable, "-c", "from generator.cli import main; main()", *words]
+    closed = f"{shlex.join(command)} <&-"
+    said = subprocess.run(
+        ["bash", "-c", closed], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 10
+    assert said.stderr.splitlines() == [
+        "error: not confirmed, nothing was done (--yes answers without asking)"
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_name_that_is_too_long_is_refused() -> None:
+    long = "x" * 300
+    for words in (["submit", "recipes", *FAST, "--command", "true", "--name", "n", "--sweep", long],
+                  ["status", long], ["status", "--sweep", long]):  # fmt: skip
+        result = run(*words)
+        assert (result.exit_code, "the name is too long" in result.stderr) == (3, True)
+
+
+@pytest.mark.usefixtures("folder")
+def test_folder_that_is_no_sweep_is_named() -> None:
+    assert run("status", "recipes").stderr.splitlines() == [
+        "error: recipes: is not a sweep (name the folder that pdrecipe submit made)"
+    ]
+    answer("submit", "recipes/a.yaml", *FAST, "--command", "true", "--sweep", "s")
+    for words in (["status", "s", "recipes"], ["resume", "s", "recipes"]):
+        assert "recipes: is not a sweep" in run(*words).stderr
+    assert run("status", "s", "--sweep", "s").exit_code == 2
+
+
+# --- what Slurm says when it refuses ----------------------------------------------------------
+
+
+LONG = ["abcdefgh" * 9 + letter for letter in "qrstuvw"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "it did not say why"),
+        (["scancel: error: a", "scancel: error: b"], "error: a; error: b"),
+        ([f"scancel: job {each}_1: no answer" for each in range(99)], "job 98_1: no answer"),
+        ([*LONG, "why"], "; ".join([*LONG[2:], "why"])),
+        (["x" * 500], "x" * 400),
+    ],
+    ids=["nothing", "two", "alike", "many", "long"],
+)
+def test_refusal_is_told_in_whole_lines(lines: list[str], said: str) -> None:
+    (problem,) = refusal("scancel", "\n".join(lines)).problems
+    assert problem.message == f"scancel refused: {said}"
 
 
 # --- Ctrl-C -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from generator.cli.sweep_work import (
     yes_option,
 )
 from generator.errors import ClusterFailure, Problem
+from generator.files import pasted
 from generator.sweep.cancellation_document import cancellation_document
 from generator.sweep.client import SweepClient
 from generator.sweep.history import Attempt, History
@@ -47,7 +48,9 @@ def cancel(*, points: tuple[str, ...], sweep: Path | None, yes: bool, as_json: b
     with folder.locked():
         client = opened_client(folder)
         view = _seen(client)
-        wanted = named_points(words, view.history) if words else list(view.history.points)
+        wanted = list(view.history.points)
+        if words:
+            wanted = named_points(words, view.history, pasted(folder.root))
         attempts = _open_attempts(view.history, wanted)
         ended = [point for attempt in attempts for point in attempt.open_points]
         beside = [point for point in ended if point not in set(wanted)]

@@ -21,7 +21,7 @@ from generator.collection.collection_view import (
     points_table,
     summary,
 )
-from generator.errors import InvalidInput, Problem
+from generator.errors import InvalidInput, Problem, one_line
 from generator.goodput.acceptance import Limits
 from generator.results.point import Origin
 from generator.results.point_file import write_points
@@ -130,4 +130,4 @@ def _collected(folders: tuple[Path, ...], wishes: Wishes) -> Collection:
 def _show(collection: Collection) -> None:
     echo(table(*points_table(collection)))
     for line in (*invalid_lines(collection), *missing_lines(collection)):
-        echo(line)
+        echo(one_line(line))

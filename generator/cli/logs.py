@@ -46,9 +46,10 @@ def logs(
     folder, others = found_sweep(sweep, words)
     client = opened_client(folder)
     known = client.glance().history
-    points = named_points(others, known)
+    here = pasted(folder.root)
+    points = named_points(others, known, here)
     if len(points) != 1:
-        hint = f"pdrecipe status --all {pasted(folder.root)} names them"
+        hint = f"pdrecipe status --all {here} names them"
         raise InvalidInput(Problem(message=f"name one point, not {len(points)}", hint=hint))
     (point,) = points
     attempts = known.attempts(point)

@@ -34,7 +34,7 @@ from generator.planning.plan_view import (
 )
 from generator.planning.proposed_spec import write_proposed
 from generator.planning.subject import ModelQuestion, Subject
-from generator.planning.why import why, why_document, why_sentences, why_table
+from generator.planning.why import refusal_rows, why, why_document, why_sentences, why_table
 from generator.workload import Workload
 
 _DEFAULT_VERSION = "0.26.0"
@@ -166,7 +166,11 @@ def _explain(subject: Subject, question: Question, layout: str, *, as_json: bool
     if as_json:
         echo(json.dumps(why_document(answer), indent=2))
         return
-    echo(f"{table(*why_table(answer))}\n")
+    headers, rows = why_table(answer)
+    if rows:
+        echo(f"{table(headers, rows)}\n")
+    if refused := refusal_rows(answer):
+        echo(f"{definitions(refused)}\n")
     for text in why_sentences(answer):
         paragraph(text)
 

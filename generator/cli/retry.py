@@ -16,6 +16,7 @@ from generator.cli.sweep_work import (
     sweep_option,
     yes_option,
 )
+from generator.files import pasted
 from generator.sweep.history import History
 from generator.sweep.naming import named_points
 from generator.sweep.selection import Choice, failed, named
@@ -49,7 +50,7 @@ def retry(
         raise click.UsageError("name points, or give --failed")
 
     def choose(known: History) -> Choice:
-        return failed if all_failed else named(named_points(words, known))
+        return failed if all_failed else named(named_points(words, known, pasted(folder.root)))
 
     send_again(
         "retry",

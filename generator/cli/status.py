@@ -43,7 +43,11 @@ from generator.wording import plural
 @sweep_option
 @click.option("--watch", is_flag=True, help="Follow until nothing moves any more.")
 @click.option(
-    "--every", type=FiniteRange(1), default=10, show_default=True, help="Seconds, for --watch."
+    "--every",
+    type=FiniteRange(1, 86_400),
+    default=10,
+    show_default=True,
+    help="Seconds, for --watch.",
 )
 @click.option("--all", "all_points", is_flag=True, help="List done points too, each reason whole.")
 @json_option
@@ -63,7 +67,8 @@ def status(
     What is due is done on the way: jobs held for a canary are released, and a sweep that fails
     alike too often is stopped. With --watch a failure of the infrastructure is tried once more.
 
-    Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer.
+    Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer, 130 Ctrl-C,
+    which ends the watching and no job.
     """
     keep_others_out()
     folder = sweep_alone(sweep, where)

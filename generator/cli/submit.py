@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 from dataclasses import replace
@@ -64,13 +63,6 @@ from generator.sweep.swept_recipe import SweptRecipe
 from generator.wording import plural
 
 
-def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
-    """The option's value; NaN, which passes for a float, would let every plan through."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number of GPU-hours")
-    return value
-
-
 @click.command()
 @click.argument("what", metavar="SWEEP|SPEC|RECIPE...", nargs=-1, required=True,
                 type=NamedPath())  # fmt: skip
@@ -122,7 +114,6 @@ def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -
 @click.option(
     "--max-gpu-hours",
     type=FiniteRange(0),
-    callback=_number,
     help="Refuse a plan that may cost more.",
 )
 @dry_run_option
@@ -157,6 +148,9 @@ def submit(
 
     Whatever a sweep has or had on its way is left out: pdrecipe resume takes up what failed or was
     lost. A SWEEP that is named keeps its settings unless an option changes them.
+
+    Ctrl-C while jobs are sent ends with 130 and loses none: pdrecipe resume goes on. Of --cluster
+    debug it ends the job that runs and cancels the rest, with 5.
     """
     keep_others_out()
     named = read_recipes_to_send((each for each in what if not is_sweep(each)), Dialect(dialect))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -32,6 +33,7 @@ from generator.sweep.recipe_changes import changed_files, changes_notice
 from generator.sweep.selection import Choice
 from generator.sweep.status_view import NO_POINTS
 from generator.sweep.submission_document import Submission, submission_document
+from generator.units import format_gpu_hours
 from generator.wording import plural
 
 Say = Callable[[str], None]
@@ -62,7 +64,7 @@ def demand_budget(planned: Plan, max_gpu_hours: float | None) -> None:
     if max_gpu_hours is not None and planned.gpu_hours > max_gpu_hours:
         raise AnswerIsNo(
             Problem(
-                message=f"the plan may cost {planned.gpu_hours:,.0f} GPU-hours,"
+                message=f"the plan may cost {format_gpu_hours(planned.gpu_hours)} GPU-hours,"
                 f" more than --max-gpu-hours {max_gpu_hours:g}",
                 hint="nothing was sent; name fewer recipes, or allow more",
             )
@@ -101,7 +103,7 @@ def confirmed(question: str, *, yes: bool) -> None:
     if yes:
         return
     try:
-        agreed = click.confirm(question, err=True)
+        agreed = sys.stdin is not None and click.confirm(question, err=True)
     except click.Abort:
         talk("")  # ends the line of the question
         agreed = False

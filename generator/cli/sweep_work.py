@@ -103,9 +103,11 @@ def found_sweep(sweep: Path | None, words: tuple[str, ...] = ()) -> tuple[SweepF
 
 def sweep_alone(sweep: Path | None, where: tuple[str, ...]) -> SweepFolder:
     """The sweep of a command that takes nothing else; errors as ``found_sweep``."""
-    folder, others = found_sweep(sweep, where)
-    if others:
-        raise click.UsageError(f"{others[0]} is not a sweep")
+    for word in where:
+        open_sweep(Path(word))
+    if sweep is not None and where:
+        raise click.UsageError("name one sweep")
+    folder, _ = found_sweep(sweep, where)
     return folder
 
 

@@ -10,10 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.collection.unusable import GREATEST, Unusable
+from generator.collection.unusable import Unusable
 from generator.goodput.acceptance import Limits
 from generator.goodput.trace import NS_PER_MS
 from generator.results.distribution import PERCENTILES, Distribution
+from generator.results.figure_range import GREATEST
 from generator.results.point import Goodput, Latencies
 
 Milliseconds: TypeAlias = NDArray[np.float64]

@@ -159,6 +159,7 @@ def composed_text(
         f"  version: {dump_yaml_scalar(version)}",
         "  connector: null",
         *_engine_lines(architecture, kv_cache_dtype),
+        "dynamo: {install: false}",
         f"workload: {{isl: {workload.isl}, osl: {workload.osl}}}",
         "benchmark:",
         "  type: sa-bench",

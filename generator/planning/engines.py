@@ -286,7 +286,10 @@ class Judge:
                 f"one request of max-model-len {sizes.max_model_len} needs {request} KV-cache"
                 f" blocks, {engine.layout} has {blocks}"
             ),
-            hint="lower max-model-len, or use more GPUs",
+            hint=(
+                "shorten the workload and max-model-len to"
+                f" {engine.kv_cache.longest_request_tokens(room)} tokens, or use more GPUs"
+            ),
         )
         return self._rejection(
             engine.layout,

@@ -70,6 +70,9 @@ def _measured(subject: Subject, engine: LegalEngine) -> Iterator[tuple[int, int]
 
 def _is_of(profile: MeasuredProfile, subject: Subject, engine: LegalEngine) -> bool:
     """Whether a profile has everything of an engine but its size."""
+    layout, key = engine.layout, profile.key
+    if (key.tensor, key.data, key.pipeline) != (layout.tensor, layout.data, layout.pipeline):
+        return False
     own = profile_key(
         subject.architecture,
         subject.gpu,
@@ -78,4 +81,4 @@ def _is_of(profile: MeasuredProfile, subject: Subject, engine: LegalEngine) -> b
         subject.defaults,
     )
     size = ("max_num_seqs", "max_num_batched_tokens", "max_cudagraph_capture_size")
-    return replace(profile.key, **{name: getattr(own, name) for name in size}) == own
+    return replace(key, **{name: getattr(own, name) for name in size}) == own

@@ -16,9 +16,9 @@ from generator.planning.engines import Engines, Judge, LegalEngine, enumerate_en
 from generator.planning.rejection import Reason, Rejection
 from generator.planning.search import DeploymentSpace, candidate_at
 from generator.planning.subject import Subject
-from generator.units import format_gib
+from generator.wording import plural
 
-_FIGURES = {Reason.MEMORY: format_gib, Reason.REQUEST: lambda blocks: f"{blocks} blocks"}
+_OF_MEMORY = (Reason.MEMORY, Reason.REQUEST)
 
 
 def nothing_fits(subject: Subject, engines: Engines) -> NothingFits:
@@ -31,22 +31,24 @@ def nothing_fits(subject: Subject, engines: Engines) -> NothingFits:
     what = f"no {' and no '.join(missing)} engine" if missing else "no pair of engines"
     workload = subject.workload
     message = (
-        f"{what} of {subject.architecture.name} fits on {subject.nodes} nodes of"
+        f"{what} of {subject.architecture.name} fits on {plural(subject.nodes, 'node')} of"
         f" {subject.gpus_per_node} {subject.gpu.name} for {workload.isl} + {workload.osl} tokens"
     )
+    hint = _more_nodes(subject)
     if nearest := _nearest(engines.rejections):
         message += f"; nearest: {nearest.problem.message}"
-    return NothingFits(Problem(message=message, hint=_smallest_change(subject)))
+        hint = hint or nearest.problem.hint
+    return NothingFits(Problem(message=message, hint=hint))
 
 
 def _nearest(rejections: Iterable[Rejection]) -> Rejection | None:
     """The rejection for memory that lacks the smallest share."""
-    short = [each for each in rejections if each.reason in _FIGURES and each.available]
+    short = [each for each in rejections if each.reason in _OF_MEMORY and each.available]
     return min(short, key=lambda each: (each.needed or 0) / (each.available or 1), default=None)
 
 
-def _smallest_change(subject: Subject) -> str:
-    """More nodes where they help within one domain, else a shorter request or another model."""
+def _more_nodes(subject: Subject) -> str:
+    """The fewest nodes that would do, in one domain; empty where no number would."""
     domain = max(subject.gpu.nodes_per_nvlink_domain, subject.nodes)
     if subject.gpu.nodes_per_nvlink_domain == 1:
         domain = 2 * subject.nodes + 2
@@ -55,7 +57,7 @@ def _smallest_change(subject: Subject) -> str:
     if fewest is not None and fewest[0] > subject.nodes:
         nodes, pair = fewest
         return f"plan for {nodes} nodes: {pair} would fit"
-    return "use a shorter workload, a narrower checkpoint, or GPUs with more memory"
+    return ""
 
 
 def _pairs(subject: Subject, legal: tuple[LegalEngine, ...]) -> Iterator[tuple[int, str]]:

@@ -49,12 +49,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         },
         "combinations": search.combinations,
         "evaluated": search.evaluated,
-        "frontier": [_candidate(each) for each in search.frontier],
+        "frontier": [candidate_document(each) for each in search.frontier],
         "proposed": [_proposed(each) for each in plan.proposed],
         "points": [
             {
-                "predicted": _candidate(each.predicted),
-                "bound": _candidate(each.bound),
+                "predicted": candidate_document(each.predicted),
+                "bound": candidate_document(each.bound),
                 "measured": _measured(each.measured),
             }
             for each in plan.points
@@ -74,7 +74,8 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _candidate(each: Candidate) -> dict[str, Any]:
+def candidate_document(each: Candidate) -> dict[str, Any]:
+    """A deployment with everything predicted of it."""
     return {
         "prefill": str(each.prefill),
         "decode": str(each.decode),
@@ -105,9 +106,9 @@ def _reference(each: Reference | RefusedReference) -> dict[str, Any]:
         return {"file": each.file, "refused": each.reason}
     return {
         "file": each.file,
-        "predicted": _candidate(each.predicted),
-        "bound": _candidate(each.bound),
-        "beaten_by": _candidate(each.beaten_by) if each.beaten_by else None,
+        "predicted": candidate_document(each.predicted),
+        "bound": candidate_document(each.bound),
+        "beaten_by": candidate_document(each.beaten_by) if each.beaten_by else None,
         "measured": _measured(each.measured),
     }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from generator.facts import PdBlockRule
 from generator.kv_cache import KvCacheLayout, plan_kv_cache
 from generator.pairing import agree_on_block_tokens, pairing_problems
-from generator.parallel import WorkerPool
+from generator.parallel import ParallelLayout, WorkerPool
 from generator.planning.candidate import Candidate
 from generator.planning.deployments import Block, Limits, blocks, combinations
 from generator.planning.engines import Engines, Kind, LegalEngine
@@ -79,6 +79,7 @@ class DeploymentSpace:
         self._grid = worker_concurrencies(subject.gpus_per_engine)
         self._prefill: dict[Kind, dict[int, list[PrefillPhase]]] = {}
         self._decode: dict[Kind, dict[int, list[DecodePhase]]] = {}
+        self._sequences: dict[tuple[ParallelLayout, Kind, int | None], int] = {}
 
     def pairings(self) -> Iterator[Pairing]:
         """Every pairing: engines of one kind whose tensor sizes go together."""
@@ -87,9 +88,11 @@ class DeploymentSpace:
             decode = self.decode_phases(kind)
             for mine in prefill.values():
                 pools = prefill_pools(mine, *self._nodes, prunes=self._prunes)
+                if not pools.phase.size:
+                    continue
                 for theirs in decode.values():
                     paired = self._decode_pools(mine[0].engine, theirs)
-                    if paired is not None:
+                    if paired is not None and paired.phase.size:
                         yield Pairing(prefill=pools, decode=paired)
 
     def blocks(self, pairing: Pairing) -> Iterator[Block]:
@@ -135,16 +138,18 @@ class DeploymentSpace:
         if any(problem.is_fatal for problem in problems):
             return None
         forced = agree_on_block_tokens(prefill.kv_cache, sample.kv_cache, block_rule(subject))
-        limits = [
-            each.engine.layout.data
-            * most_sequences(
-                subject, each.engine, kv_cache_with_block(subject, each.engine, forced)
-            )
-            for each in phases
-        ]
+        limits = [each.engine.layout.data * self._most(each.engine, forced) for each in phases]
         if not any(limits):
             return None
         return decode_pools(phases, limits, self._grid, *self._nodes, prunes=self._prunes)
+
+    def _most(self, engine: LegalEngine, block_tokens: int | None) -> int:
+        """The most sequences of a data rank of an engine, with a block size forced on it."""
+        key = (engine.layout, engine.kind, block_tokens)
+        if key not in self._sequences:
+            kv_cache = kv_cache_with_block(self._subject, engine, block_tokens)
+            self._sequences[key] = most_sequences(self._subject, engine, kv_cache)
+        return self._sequences[key]
 
 
 def block_rule(subject: Subject) -> PdBlockRule:

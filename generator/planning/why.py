@@ -16,6 +16,7 @@ from generator.planning.limits import most_sequences
 from generator.planning.phases import Costs, decode_phase, prefill_phase
 from generator.planning.plan import Question
 from generator.planning.plan_costs import chosen_costs
+from generator.planning.plan_document import candidate_document
 from generator.planning.references import better_on
 from generator.planning.rejection import Rejection
 from generator.planning.search import DeploymentSpace, search
@@ -116,13 +117,11 @@ def _best(
 
 
 def why_table(answer: Why) -> Table:
-    """A row for each engine: its figures, or why it is refused."""
+    """A row for each legal engine with its figures."""
     headers = [str(answer.layout), "weights GiB", "block", "most/rank", "alone ms", "full /s"]
     rows: list[list[str]] = []
     for each in answer.verdicts:
         if isinstance(each, Rejection):
-            hint = f" ({each.problem.hint})" if each.problem.hint else ""
-            rows.append([_rejected(each), f"{each.problem.message}{hint}"])
             continue
         engine, kind = each.engine, each.engine.kind
         rows.append(
@@ -138,10 +137,21 @@ def why_table(answer: Why) -> Table:
     return headers, rows
 
 
-def _rejected(rejection: Rejection) -> str:
-    role = rejection.role or "both roles"
-    tokens, dtype = rejection.speculative_tokens, rejection.kv_cache_dtype
-    return role if tokens is None or dtype is None else f"{role} {_kind(tokens, dtype)}"
+def refusal_rows(answer: Why) -> list[tuple[str, str]]:
+    """Why engines are refused, those together that are for the same reason."""
+    refused = [each for each in answer.verdicts if isinstance(each, Rejection)]
+    rows = []
+    for problem in dict.fromkeys(each.problem for each in refused):
+        alike = [each for each in refused if each.problem == problem]
+        roles = dict.fromkeys(each.role or "both roles" for each in alike)
+        drafts = dict.fromkeys(
+            f"MTP {each.speculative_tokens}"
+            for each in alike
+            if each.speculative_tokens is not None
+        )
+        hint = f" ({problem.hint})" if problem.hint else ""
+        rows.append((f"refused: {', '.join((*roles, *drafts))}", f"{problem.message}{hint}"))
+    return rows
 
 
 def _kind(tokens: int, dtype: str) -> str:
@@ -177,6 +187,14 @@ def why_document(answer: Why) -> dict[str, Any]:
         "version": VERSION,
         "layout": str(answer.layout),
         "verdicts": [_verdict_document(each) for each in answer.verdicts],
+        "best": [
+            {
+                "role": each.role,
+                "best": candidate_document(each.best),
+                "beaten_by": candidate_document(each.beaten_by) if each.beaten_by else None,
+            }
+            for each in answer.best
+        ],
     }
 
 

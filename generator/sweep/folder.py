@@ -149,8 +149,11 @@ def _broken_settings(path: Path, why: str) -> Problem:
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a folder is a sweep."""
-    return (path / SETTINGS_FILE).is_file()
+    """Whether a folder is a sweep; what cannot be looked at is none."""
+    try:
+        return (path / SETTINGS_FILE).is_file()
+    except OSError:
+        return False
 
 
 def create_sweep(path: Path) -> SweepFolder:
@@ -178,7 +181,11 @@ def open_sweep(path: Path) -> SweepFolder:
 
     Raises InvalidInput where there is none, or where others could have written what is read.
     """
-    if not is_sweep(path):
+    try:
+        is_there = (path / SETTINGS_FILE).is_file()
+    except OSError as error:
+        raise InvalidInput(os_problem(error, str(path))) from error
+    if not is_there:
         hint = "name the folder that pdrecipe submit made"
         raise InvalidInput(Problem(message="is not a sweep", hint=hint, source=str(path)))
     folder = SweepFolder(root=path.resolve())

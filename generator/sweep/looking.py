@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generator.cluster.job_file import RESULT_FILE, PointResult, read_result
-from generator.cluster.protocol import Cluster
+from generator.cluster.protocol import Cluster, StateReport
 from generator.cluster.starts import Start, read_starts
 from generator.errors import ClusterFailure, InvalidInput, Problem
 from generator.sweep.events import End, Event
@@ -92,10 +92,6 @@ def observe(
     at = time.time()
     tokens = {each.submitted.job_id: each.token for each in arrays if each.submitted}
     report = cluster.states(list(tokens)).of_tokens(tokens)
-    try:
-        has_accounting = cluster.features().accounting
-    except ClusterFailure:
-        has_accounting = True
     with progress("reading results", len(state.points)) as tick:
         results = read_results(folder, state, tick)
     return Observation(
@@ -103,8 +99,16 @@ def observe(
         report=report,
         starts=_starts(folder, arrays),
         at=at,
-        has_accounting=has_accounting,
+        has_accounting=_has_accounting(cluster, report),
     )
+
+
+def _has_accounting(cluster: Cluster, report: StateReport) -> bool:
+    """Whether sacct can ever answer; a silent controller is not asked again, that takes 20 s."""
+    try:
+        return not report.queue_answered or cluster.features().accounting
+    except ClusterFailure:
+        return True
 
 
 def read_results(

@@ -87,7 +87,7 @@ def _rendered(spec: Path, dialect: Dialect, problems: list[Problem]) -> list[Pat
     other = [each for each in generation.changed if not each.is_header_only]
     if other:
         message = f"{len(other)} of its {len(generation.files)} recipes are not what it gives now"
-        hint = f"run pdrecipe generate {spec} --dialect {dialect} and look at them"
+        hint = f"run pdrecipe generate {pasted(spec)} --dialect {dialect} and look at them"
         problems.append(Problem(message=message, hint=hint, source=str(spec)))
         return []
     return [Path(os.path.relpath(each.path)) for each in generation.files]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from generator.architecture import ModelArchitecture
 from generator.weights.layers import layer_tensors
@@ -45,6 +46,7 @@ class PassWeights:
     head: PassedWeights
 
 
+@lru_cache(maxsize=1024)  # a plan asks for each layout in both roles, with and without drafts
 def decoder_pass(
     architecture: ModelArchitecture, layout: WeightLayout, *, sequence_parallel_moe: bool = False
 ) -> PassWeights:
@@ -59,6 +61,7 @@ def decoder_pass(
     return _passed(architecture, plan, shards, counts, ())
 
 
+@lru_cache(maxsize=1024)
 def draft_pass(
     architecture: ModelArchitecture, layout: WeightLayout, *, sequence_parallel_moe: bool = False
 ) -> PassWeights:
