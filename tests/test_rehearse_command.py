@@ -96,7 +96,7 @@ def filled(root: Path, plan: RehearsalPlan) -> RehearsalFolder:
             for phase in ("warmup", "profiling"):
                 copy = folder.artifacts(load) / "phases" / phase / "profile_export_aiperf.json"
                 write_json(copy, report)
-            folder.keep(rehearsed(plan, place, preemptions=65 * place))
+            folder.keep(rehearsed(plan, place, preemptions=65 * place), [])
     return folder
 
 

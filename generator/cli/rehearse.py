@@ -191,9 +191,17 @@ def _rehearsed(
 
 @contextmanager
 def _saying() -> Iterator[Callable[[str], None]]:
-    """How far the work is, on one line of a terminal that somebody watches."""
+    """How far the work is: on one line of a terminal, elsewhere a line as a stage begins."""
     if not is_watched():
-        yield lambda _: None
+        stages: list[str] = []
+
+        def tell(text: str) -> None:
+            stage = text.partition(":")[0]
+            if stages[-1:] != [stage]:
+                stages.append(stage)
+                talk(stage)
+
+        yield tell
         return
     try:
         yield show_line
