@@ -84,9 +84,9 @@ demo: $(INSTALLED) ## without GPUs: recipes, their rehearsals, the frontier (15 
 	@echo "==> the article's deployment at 90 % of its KV capacity, and half as much again as it holds"
 	@$(BIN)/pdrecipe rehearse $(DEMO)/recipes/$(CC2560) --concurrency 90%,150% --out $(DEMO)/cc2560 \
 	  || test $$? -eq 10
-	@echo "==> every deployment of the frontier at its own concurrencies"
-	@$(BIN)/pdrecipe submit $(DEMO)/recipes/*.yaml --sweep $(DEMO)/sweep --cluster local \
-	  --launcher rehearse --scale 64 --max-parallel 1 --no-canary --yes
+	@echo "==> six deployments at their own concurrencies"
+	@$(BIN)/pdrecipe submit $(DEMO)/recipes/*dep4-*.yaml --sweep $(DEMO)/sweep --cluster local \
+	  --launcher rehearse --scale 32 --max-parallel 1 --no-canary --yes
 	@$(BIN)/pdrecipe status --sweep $(DEMO)/sweep --watch
 	@echo "==> figures"
 	@$(BIN)/pdrecipe collect $(DEMO)/sweep --out $(DEMO)/results.jsonl

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 from generator.rehearsal_host.environments import default_cache
 from tests.rack.fixture import RunningRack
-from tests.rack_sweeps import watch
+from tests.rack_sweeps import known_jobs, watch
 from tests.small_specs import run
 
 pytestmark = pytest.mark.e2e
@@ -24,8 +23,9 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
 CC2560 = "4xtp2dep4-1xtp4dep4-cc2560.yaml"
-DEPLOYMENTS = 8
-SCALE = "64"  # one for all, so that points can be compared
+SWEPT = "*dep4-*.yaml"
+LOADS = [32, 64, 128, 256, 512, 1024, 2560]
+SCALE = "32"  # one for all, so that points can be compared
 TOLERANCE = 0.15
 """What two rehearsals of a recipe may differ by in throughput, on a machine with other work."""
 
@@ -40,23 +40,11 @@ def cache() -> Path:
 
 @pytest.fixture(scope="module")
 def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the deployments of the article as the spec gives them, those of its frontier alone."""
-    folder = tmp_path_factory.mktemp("spec")
-    shutil.copytree(ROOT / "recipes/models", folder / "models")
-    result = run("generate", str(SPEC), "--out", str(folder / "all"))
+    """Return a folder with the article's deployments as the spec gives them."""
+    folder = tmp_path_factory.mktemp("recipes")
+    result = run("generate", str(SPEC), "--out", str(folder))
     assert result.exit_code == 0, result.output
-    (folder / "recipes").mkdir()
-    for file in (folder / "all").glob("*.yaml"):
-        file.rename(folder / "recipes" / file.name)
-    assert len(list((folder / "recipes").iterdir())) == DEPLOYMENTS
-    return folder / "recipes"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    assert list(Path("/tmp").glob("pdrecipe-rehearsal-*")) == []  # noqa: S108
+    return folder
 
 
 def rehearsed(recipe: Path, out: str, *loads: str) -> dict[str, Any]:
@@ -67,12 +55,33 @@ def rehearsed(recipe: Path, out: str, *loads: str) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.usefixtures("cache", "home")
+@pytest.mark.usefixtures("cache")
 def test_the_article_s_deployment_takes_its_load_and_falls_over_half_beyond(
-    recipes: Path,
+    recipes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = rehearsed(recipes / CC2560, "first", "90%", "150%")
-    print(json.dumps(first, indent=1))
+    monkeypatch.chdir(tmp_path)
+    first, second = (rehearsed(recipes / CC2560, out, "90%", "150%") for out in ("1", "2"))
+    for document in (first, second):
+        within, beyond = document["loads"]
+        assert (within["concurrency"], beyond["concurrency"]) == (2577, 4296)
+        assert (within["verdict"]["outcome"], within["seen"]["preemptions"]) == ("holds", 0)
+        assert beyond["verdict"]["outcome"] == "beyond-capacity"
+        assert all(load["verdict"]["agrees_with_arithmetic"] for load in (within, beyond))
+        # Generation crosses a block boundary, so that beyond capacity engines preempt.
+        assert beyond["seen"]["preemptions"] > 0
+        assert figure(beyond, "ttft_p99_ms") > 3 * figure(within, "ttft_p99_ms")
+        assert figure(beyond, "output_tokens_per_s") < figure(within, "output_tokens_per_s")
+        assert all(load["measured"]["failed"] == 0 for load in (within, beyond))
+    for one, other in zip(first["loads"], second["loads"], strict=True):
+        speeds = [figure(load, "output_tokens_per_s") for load in (one, other)]
+        assert speeds[0] == pytest.approx(speeds[1], rel=TOLERANCE)
+        sent = [Path(out, f"c{one['concurrency']}", "inputs.json").read_bytes() for out in "12"]
+        assert sent[0] == sent[1]
+
+
+def figure(load: Mapping[str, Any], name: str) -> float:
+    value: float = load["measured"][name]
+    return value
 
 
 @pytest.mark.slurm
@@ -80,18 +89,23 @@ def test_the_article_s_deployment_takes_its_load_and_falls_over_half_beyond(
 def test_a_sweep_of_rehearsals_through_slurm_to_the_frontier(
     rack: RunningRack, recipes: Path, cache: Path
 ) -> None:
-    site = ROOT / "recipes/sites/rack.yaml"
+    files = sorted(map(str, recipes.glob(SWEPT)))
+    site = str(ROOT / "recipes/sites/rack.yaml")
     launcher = ["--launcher", "rehearse", "--scale", SCALE, "--cache", str(cache)]
-    options = ["--site", str(site), "--max-parallel", "1", "--no-canary", "--yes"]
-    result = run("submit", str(recipes), *launcher, *options, "--sweep", "s")
+    options = ["--site", site, "--max-parallel", "1", "--no-canary", "--yes"]
+    before = known_jobs(rack)
+    result = run("submit", *files, *launcher, *options, "--sweep", "s")
     assert result.exit_code == 0, result.output
-    assert watch() == 0
-    assert rack.ask("squeue", "-h") == ""
+    assert watch() == 0, run("status", "s").stdout
+    assert len(set(known_jobs(rack)) - set(before)) == len(files) == 6
+
     collected = run("collect", "s", "--out", "results.jsonl")
     assert collected.exit_code == 0, collected.output
-    figure = run("pareto", "results.jsonl", "--out", "frontier.svg")
-    assert figure.exit_code == 0, figure.output
-    assert "REHEARSAL - simulated engines" in Path("frontier.svg").read_text()
-    page = run("report", "results.jsonl", str(SPEC))
-    assert page.exit_code == 0, page.output
-    assert "rehearsal" in Path("report.html").read_text().lower()
+    points = json.loads(run("collect", "s", "--json").stdout)["points"]
+    assert sorted(each["subject"]["concurrency"] for each in points) == LOADS
+    assert {each["origin"] for each in points} == {"rehearsal"}
+    assert {each["preemptions"] for each in points} == {0}  # all are within capacity
+    assert run("pareto", "results.jsonl", "--out", "frontier.svg").exit_code == 0
+    assert run("report", "results.jsonl", str(SPEC)).exit_code == 0
+    for file in ("frontier.svg", "report.html"):
+        assert "REHEARSAL - simulated engines" in Path(file).read_text(encoding="utf-8")
