@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from generator.cli import main
 from generator.collection.configuration import engine_pools
 from generator.errors import InvalidInput
 from generator.rehearsal.plan import RehearsalPlan, plan_rehearsal
-from generator.rehearsal.step_times import MeasuredSteps
+from generator.rehearsal.step_times import MeasuredSteps, stand_in_of, timing_profile
 from generator.rehearsal.timing import (
     MOCKERS_TIMING,
     Timing,
@@ -114,3 +116,29 @@ def test_a_lump_at_prefill_is_no_starved_decode() -> None:
     (by_mock_alone,) = verdicts(PLAN, [lump])
     assert by_bounds.outcome is Outcome.HOLDS
     assert by_mock_alone.outcome is Outcome.DECODE_STARVED
+
+
+def test_steps_are_slowed_until_two_cores_carry_a_full_decode() -> None:
+    """A full mock of decode makes at most 2,000 tokens a second."""
+    slow = measured_timing([point(2560)], engine_pools(FORM), PLAN)  # 261 ms a step
+    assert (slow.slowdown, slow.name) == (1, "measured")
+    bound = roofline()
+    assert bound.steps is not None
+    assert bound.profile is not None
+    step_s = float(bound.steps.decode_s(np.array([716.0]), 8704)[0])
+    assert bound.slowdown == max(1, math.ceil(44 / step_s / 2000))
+    quick = replace(
+        PLAN,
+        topology=replace(
+            PLAN.topology, decoding=replace(PLAN.topology.decoding, requests_per_rank=Fraction(1))
+        ),
+    )
+    model = model_of(FORM)
+    assert model is not None
+    slowed = roofline_timing(FORM, model, quick)
+    assert slowed.slowdown > 1
+    assert slowed.name == f"roofline, slowed {slowed.slowdown} times"
+    assert slowed.profile is not None
+    again = timing_profile(bound.steps, stand_in_of(quick))
+    assert slowed.profile.decode_itl == pytest.approx(again.decode_itl * slowed.slowdown)
+    assert slowed.profile.prefill_ttft_ms == pytest.approx(again.prefill_ttft_ms * slowed.slowdown)

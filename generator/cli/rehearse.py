@@ -128,7 +128,7 @@ def rehearse(
             found,
             judged,
             digest=swept.digest,
-            timing=str(timing.source),
+            timing=timing,
             folder=str(where),
         )
         echo(json.dumps(document, indent=2))

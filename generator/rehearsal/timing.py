@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,13 +42,25 @@ class TimingSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """``label`` is for people. Without ``steps`` and ``profile`` mockers use times of their own."""
+    """``label`` is for people. Without ``steps`` and ``profile`` mockers use times of their own.
+
+    ``slowdown`` is how many times longer every step of the profile lasts, so that the machine and
+    not the deployment never is what limits.
+    """
 
     source: TimingSource
     label: str
     steps: StepTimes | None = None
     profile: TimingProfile | None = None
+    slowdown: int = 1
 
+    @property
+    def name(self) -> str:
+        """What contracts hold it to."""
+        return f"{self.source}, slowed {self.slowdown} times" if self.slowdown > 1 else self.source
+
+
+_MOST_TOKENS_PER_S = 2000  # of frontend, mockers and AIPerf together on two cores
 
 MOCKERS_TIMING = Timing(
     source=TimingSource.MOCKER,
@@ -109,15 +122,29 @@ def measured_timing(
 
 def _scaled(source: TimingSource, label: str, steps: StepTimes, plan: RehearsalPlan) -> Timing:
     scale = plan.scale
+    slowdown = _slowdown(steps, plan)
+    slowed = f", all of it slowed {slowdown} times for this machine" if slowdown > 1 else ""
     return Timing(
         source=source,
         label=(
-            f"{label}; the clock runs {scale.tokens} times as fast, and a prompt stands for"
-            f" {scale.sequences}, which makes prefill coarse"
+            f"{label}; a token stands for {scale.tokens} and a prompt for {scale.sequences}, which"
+            f" makes prefill coarse{slowed}"
         ),
         steps=steps,
-        profile=timing_profile(steps, stand_in_of(plan)),
+        profile=timing_profile(steps, stand_in_of(plan)).slowed(slowdown),
+        slowdown=slowdown,
     )
+
+
+def _slowdown(steps: StepTimes, plan: RehearsalPlan) -> int:
+    """By how much steps must be longer for a full decode not to make more than cores carry.
+
+    Full is what capacity holds and not what is sent, so that every load has the same.
+    """
+    topology, decoding = plan.topology, plan.decoding
+    per_rank = np.array([float(topology.decoding.whole_requests_per_rank)])
+    step_s = float(steps.decode_s(per_rank, topology.isl + topology.osl / 2)[0])
+    return max(1, math.ceil(decoding.requests / step_s / _MOST_TOKENS_PER_S))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

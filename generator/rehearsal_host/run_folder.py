@@ -143,7 +143,7 @@ class RehearsalFolder:
         scale = self.plan.scale
         return {
             "rehearsal.engine": _ENGINE,
-            "rehearsal.timing": str(self.timing.source),
+            "rehearsal.timing": str(self.timing.name),
             "rehearsal.sequences": f"1/{scale.sequences}",
             "rehearsal.tokens": f"1/{scale.tokens}",
         }
