@@ -62,11 +62,11 @@ pytest: $(INSTALLED) ## the tests alone
 
 test-faults: $(INSTALLED) ## a real Slurm that breaks (14 min; Debian, root)
 	@echo "==> pytest -m faults"
-	@$(BIN)/python -m pytest -m faults tests
+	@$(BIN)/python -m pytest -v -m faults tests
 
 test-slurm: $(INSTALLED) ## all tests on a real Slurm: those of both (15 min; Debian, root)
 	@echo "==> pytest -m slurm"
-	@$(BIN)/python -m pytest -m slurm tests
+	@$(BIN)/python -m pytest -v -m slurm tests
 
 rack: ## a real Slurm with 18 virtual GB300 nodes on this machine (Debian, root)
 	@$(PYTHON) -m tests.rack up

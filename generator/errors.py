@@ -24,15 +24,15 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.source and self.line else self.source
         text = ": ".join([*([place] if place else []), self.statement])
-        return _one_line(f"{text} ({self.hint})" if self.hint else text)
+        return one_line(f"{text} ({self.hint})" if self.hint else text)
 
     @property
     def statement(self) -> str:
         """The field and what is wrong with it, on one line, without the file and the hint."""
-        return _one_line(f"{self.path}: {self.message}" if self.path else self.message)
+        return one_line(f"{self.path}: {self.message}" if self.path else self.message)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """The text with what a terminal would not print as itself escaped: it may quote the user."""
     if text.isprintable():
         return text
@@ -70,7 +70,7 @@ class NothingFits(PdrecipeError):
 
 
 class ClusterFailure(PdrecipeError):
-    """The cluster did not answer, or did not take what it was asked to run."""
+    """The cluster, or this machine in its place, did not answer or take what it was to run."""
 
     exit_code = 5
     kind = "cluster-failure"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -86,6 +87,15 @@ def write_bytes_atomically(path: Path, content: bytes) -> None:
         _write_whole(Path(os.path.realpath(path)), content)
     except OSError as error:
         raise InvalidInput(os_problem(error, str(path))) from error
+
+
+def pasted(path: Path) -> str:
+    """A path as a user can paste it into a shell: the shorter form, quoted, never an option."""
+    try:
+        seen = min(os.path.relpath(path), str(path), key=len)
+    except OSError:  # the current folder is gone
+        seen = str(path)
+    return shlex.quote(f"./{seen}" if seen.startswith("-") else seen)
 
 
 def _write_whole(target: Path, content: bytes) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
@@ -44,7 +45,7 @@ def as_json(value: Any) -> Any:
 @cache
 def _record_reader(kind: Any) -> _Reader:
     hints = get_type_hints(kind)
-    readers = {each.name: _reader(hints[each.name]) for each in fields(kind)}
+    items = tuple((each.name, _reader(hints[each.name])) for each in fields(kind))
     required = tuple(
         each.name
         for each in fields(kind)
@@ -56,12 +57,14 @@ def _record_reader(kind: Any) -> _Reader:
         taken = {}
         name = ""
         try:
-            for name, read_field in readers.items():
+            for name, read_field in items:
                 if name in document:
                     taken[name] = read_field(document[name])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        if missing := [name for name in required if name not in taken]:
+        if len(taken) < len(items) and (
+            missing := [each for each in required if each not in taken]
+        ):
             raise ValueError(f"lacks {', '.join(missing)}")
         return kind(**taken)
 
@@ -86,9 +89,32 @@ def _reader(expected: Any) -> _Reader:
 
 
 def _tuple_reader(expected: tuple[Any, ...]) -> _Reader:
-    if expected[-1] is Ellipsis:
-        read_value = _reader(expected[0])
+    if expected[-1] is not Ellipsis:
+        return _row_reader(expected)
+    read_value = _reader(expected[0])
+    row = get_args(expected[0]) if get_origin(expected[0]) is tuple else ()
+    if len(set(row)) != 1:
         return lambda values: tuple([read_value(value) for value in _demand(values, list)])
+
+    def read(values: Any) -> Any:
+        listed = _demand(values, list)
+        if _are_rows(listed, row):
+            return tuple(map(tuple, listed))
+        return tuple([read_value(value) for value in listed])
+
+    return read
+
+
+def _are_rows(values: list[Any], row: tuple[Any, ...]) -> bool:
+    """Whether all values are lists of a row's length and one type, seen without a loop of ours."""
+    return (
+        set(map(type, values)) == {list}
+        and set(map(len, values)) == {len(row)}
+        and set(map(type, chain.from_iterable(values))) == {row[0]}
+    )
+
+
+def _row_reader(expected: tuple[Any, ...]) -> _Reader:
     readers = tuple(map(_reader, expected))
 
     def read(values: Any) -> Any:

@@ -110,10 +110,7 @@ class Allocation:
 
 
 def allocation(form: NormalForm) -> Allocation | None:
-    """GPUs at work and nodes of a recipe; None where a role's size is not a number.
-
-    A service, a frontend or a client on a node of its own adds that node; etcd and NATS share one.
-    """
+    """GPUs at work and nodes of a recipe; None where a role's size is not a number."""
     gpus = nodes = 0
     for role in form.roles:
         role_nodes, workers = form.get("roles", role, "nodes"), form.get("roles", role, "workers")
@@ -127,11 +124,24 @@ def allocation(form: NormalForm) -> Allocation | None:
             return None
         gpus += workers * each
         nodes += role_nodes
-    dedicated = sum(
-        form.get(section, "placement", "node") == "dedicated"
-        for section in ("frontend", "benchmark")
+    return Allocation(gpus=gpus, nodes=nodes + reserved_nodes(form))
+
+
+def reserved_nodes(form: NormalForm) -> int:
+    """Nodes for services, frontend and client that ask for one of their own.
+
+    As srt-slurm counts them: services share one, and all three do unless the benchmark says
+    ``colocate_with_frontend: false``.
+    """
+    asked = (
+        any(
+            path[1:] == ("placement", "node") and node == "dedicated"
+            for path, node in form.below("services").items()
+        ),
+        *(
+            form.get(section, "placement", "node") == "dedicated"
+            for section in ("frontend", "benchmark")
+        ),
     )
-    infra = any(
-        form.get("services", name, "placement", "node") == "dedicated" for name in ("etcd", "nats")
-    )
-    return Allocation(gpus=gpus, nodes=nodes + dedicated + infra)
+    is_shared = form.get("benchmark", "colocate_with_frontend") is not False
+    return min(sum(asked), 1) if is_shared else sum(asked)

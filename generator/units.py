@@ -50,6 +50,15 @@ def format_count(value: float) -> str:
     return f"{value:,.2f}"
 
 
+def format_gpu_hours(hours: float) -> str:
+    """GPU-hours as plans show them: a fraction to two decimals, a whole number without.
+
+    >>> format_gpu_hours(1504.0), format_gpu_hours(4 / 15)
+    ('1,504', '0.27')
+    """
+    return f"{hours:,.0f}" if hours == round(hours) else f"{hours:,.2f}"
+
+
 def ceil_div(numerator: int, denominator: int) -> int:
     """Exact integer ceiling of a quotient of non-negative integers."""
     return -(-numerator // denominator)

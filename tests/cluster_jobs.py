@@ -102,8 +102,8 @@ def an_array(
     )
 
 
-def eventually(is_so: Callable[[], bool], seconds: float, every: float = 0.1) -> bool:
-    """Whether something came true within the time."""
+def eventually(is_so: Callable[[], bool], seconds: float = 120, every: float = 0.1) -> bool:
+    """Whether something came true within the time, which a loaded machine may need."""
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:

@@ -21,6 +21,15 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
+def pytest_report_teststatus(
+    report: pytest.TestReport, config: pytest.Config
+) -> tuple[str, str, str] | None:
+    """Say with ``-v`` how long each test took: the faults of a Slurm take minutes."""
+    if config.get_verbosity() < 1 or report.when != "call" or not report.passed:
+        return None
+    return "passed", ".", f"PASSED in {report.duration:.0f} s"
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """Return the folder of this checkout (or unpacked sdist)."""

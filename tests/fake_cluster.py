@@ -24,6 +24,7 @@ from generator.cluster.protocol import (
     StateReport,
     SubmittedArray,
 )
+from generator.cluster.starts import Start, note_start
 from generator.errors import ClusterFailure, InvalidInput, Problem
 
 
@@ -54,6 +55,8 @@ class Task:
     exit_code: int | None = None
     reason: str = ""
     todo: list[JobPoint] = field(default_factory=list)
+    restarts: int = 0
+    runs: int = 0
 
 
 @dataclass(slots=True)
@@ -63,7 +66,9 @@ class FakeCluster:
     ``adopts``: whether an array whose submission was cut short can still be taken over. ``late``
     counts how many calls an sbatch that outlived its client takes to deliver its array. ``runs``
     counts ends of points, ``collisions`` names points that two jobs ran at once. ``fails``
-    maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost.
+    maps a point to the reason its job gives. ``deaf``: cancellations and releases get lost;
+    ``silent``: cancellations are refused. ``refuses`` is what it says to every array that it does
+    not take.
     """
 
     name: str = "slurm"
@@ -71,10 +76,14 @@ class FakeCluster:
     adopts: bool = True
     late: int | None = None
     deaf: bool = False
+    silent: bool = False
     accounting: bool = True
     queue_answers: bool = True
     accounting_answers: bool = True
     max_array_tasks: int = 1000
+    partitions: tuple[str, ...] = ()
+    expands_in_paths: str = ""
+    refuses: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     runs: Counter[str] = field(default_factory=Counter)
     fails: dict[str, str] = field(default_factory=dict)
@@ -92,6 +101,8 @@ class FakeCluster:
             segment=True,
             max_array_tasks=self.max_array_tasks,
             accounting=self.accounting,
+            partitions=self.partitions,
+            expands_in_paths=self.expands_in_paths,
         )
 
     def script(self, request: ArrayRequest) -> str:
@@ -106,6 +117,8 @@ class FakeCluster:
                 self._flying.append((self.late, request))
                 raise
         self.kill.point()
+        if self.refuses:
+            raise ClusterFailure(Problem(message=self.refuses))
         submitted = self._deliver(request)
         self.kill.point()
         return submitted
@@ -141,6 +154,8 @@ class FakeCluster:
         )
 
     def cancel(self, task_ids: Sequence[str]) -> None:
+        if self.silent:
+            raise ClusterFailure(Problem(message="scancel refused: no answer"))
         self._call()
         self.kill.point()
         for task in () if self.deaf else self.tasks.values():
@@ -187,6 +202,11 @@ class FakeCluster:
         for task in [each for each in self.tasks.values() if each.phase is Phase.RUNNING]:
             self._finish(task)
 
+    def preempt(self) -> None:
+        """Put what runs back into the queue."""
+        for task in [each for each in self.tasks.values() if each.phase is Phase.RUNNING]:
+            task.phase, task.restarts = Phase.PENDING, task.restarts + 1
+
     def live(self) -> list[Task]:
         return [each for each in self.tasks.values() if each.phase.is_live]
 
@@ -202,12 +222,22 @@ class FakeCluster:
 
     def _start(self, task: Task) -> None:
         try:
-            job = read_job_file(task.request.jobs[task.index])
+            folder = task.request.jobs[task.index]
+            job = read_job_file(folder)
         except InvalidInput:
             task.phase, task.exit_code = Phase.FAILED, 1
             return
         task.todo = [point for point in job.points if not _has_result(point, job.token)]
         task.phase, task.exit_code = Phase.RUNNING if task.todo else Phase.COMPLETED, 0
+        if task.todo:
+            start = Start(
+                token=job.token,
+                job_id=task.task_id,
+                restarts=task.restarts,
+                at=0.0,
+                nodes=("n1",),
+            )
+            task.runs = note_start(folder, start)
         running = [each for each in self.tasks.values() if each.phase is Phase.RUNNING]
         self.collisions += [
             point.point_id
@@ -234,7 +264,7 @@ class FakeCluster:
                 started=0.0,
                 ended=1.0,
                 job_id=task.task_id,
-                run=1,
+                run=task.runs,
                 nodes=("n1",),
                 output="",
             )

@@ -78,6 +78,26 @@ def prefill_point(truth: Truth, layout: str, concurrency: int) -> MeasuredPoint:
     )
 
 
+def aggregated_point(truth: Truth, layout: str, concurrency: int, drafts: int = 0) -> MeasuredPoint:
+    """A point of one engine that prefills and decodes 8192/1024 in turn."""
+    label = f"1x{layout} MTP{drafts}" if drafts else f"1x{layout}"
+    workload = Workload(isl=8192, osl=1024)
+    empty = _point(label, "aggregated", concurrency, workload)
+    engine = _engines(empty).decode
+    per_rank = concurrency / engine.pool.data_ranks
+    step_s = truth.decode_s(decode_step_work(engine.work, per_rank, workload, LATENCY_S))
+    prompt = prefill_work(engine.work, 8192, engine.batch_tokens, LATENCY_S).alone
+    prompt_s, tokens = truth.prefill_s(prompt), truth.tokens_per_step if drafts else 1
+    steps_s = 1023 / tokens * step_s
+    request_s = steps_s + concurrency * prompt_s
+    tpot_ms = (steps_s + (concurrency - 1) * prompt_s) / 1023 * 1000
+    return replace(
+        empty,
+        duration_s=empty.requests.completed / concurrency * request_s,
+        latencies=Latencies(tpot=_all(tpot_ms), inter_chunk=_all(tpot_ms * tokens)),
+    )
+
+
 def _engines(point: MeasuredPoint) -> MeasuredEngines:
     return measured_engines(point, chosen_model(MODEL))
 

@@ -92,7 +92,13 @@ def by_recipe(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {Path(each["file"]).stem: each for each in found["points"]}
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60, every: float = 0.5) -> bool:
+# What takes seconds on an idle machine may take minutes on one that does something else as well.
+PATIENCE_S = 300
+
+
+def eventually(
+    condition: Callable[[], bool], seconds: float = PATIENCE_S, every: float = 0.5
+) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():
@@ -101,7 +107,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 60, every: float 
     return condition()
 
 
-def assert_states(seconds: float = 60, sweep: str = "s", **wanted: int) -> None:
+def assert_states(seconds: float = PATIENCE_S, sweep: str = "s", **wanted: int) -> None:
     """Wait until the points are in these states, and say where they are when they are not."""
     if not eventually(lambda: states(sweep) == wanted, seconds, every=1):
         found = document(sweep)["points"]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from generator.estimation import estimate_spec
 from generator.results.distribution import Distribution
+from generator.results.engine_pool import EnginePool
 from generator.results.point import (
     AllocatedGpus,
     Latencies,
@@ -89,6 +90,16 @@ def synthetic_studies(spec: Path) -> Iterator[MeasuredPoint]:
                     configuration=f"1x{layout}{f' MTP{tokens}' if tokens else ''}",
                     phase=engine.role,
                     concurrency=concurrency,
+                    pools=(
+                        EnginePool(
+                            role="agg",
+                            workers=1,
+                            gpus_per_worker=engine.pool.gpus,
+                            engine="vllm",
+                            layout=layout,
+                            num_speculative_tokens=tokens,
+                        ),
+                    ),
                 ),
                 gpus=AllocatedGpus(type="gb300", aggregated=engine.pool.gpus),
                 requests=Requests(completed=completed, offered=completed, failed=0),

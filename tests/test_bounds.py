@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from generator.engine_options import options_from_flags
 from generator.facts import engine_defaults, gpu
+from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.parallel import parse_layout
 from generator.planning.communication import communication_s
@@ -24,8 +25,9 @@ from generator.planning.decode_bound import StepBound, decode_step, touched_shar
 from generator.planning.engine_work import EngineWork, Experts
 from generator.planning.planned_work import planned_work
 from generator.planning.prefill_bound import PrefillBound, prefill_bound, transfer_s
+from generator.weights import decoder_pass, parameter_counts
 
-MODEL = Path(__file__).parent.parent / "recipes/models/qwen3.8-2.4t-a95b-nvfp4"
+MODEL = "Qwen--Qwen3.8-2.4T-A95B-NVFP4"
 HBM, LINK, BF16, FP8 = 8e12, 0.9e12, 2.5e15, 5e15
 LATENCY = 1e-6
 EXPERT_BYTES = 3 * 2048 * 8192 * 4.5 / 8
@@ -34,7 +36,7 @@ STATE_BYTES = 69 * (128 * 128 * 128 + 3 * (2 * 16 + 128) * 128) * 2  # of a sequ
 CONTEXT = 8704
 
 
-def work(layout: str, drafts: int = 0) -> EngineWork:
+def work(layout: str, drafts: int = 0, model: str = MODEL) -> EngineWork:
     flags = {
         "kv-cache-dtype": "fp8",
         "mamba-ssm-cache-dtype": "bfloat16",
@@ -43,7 +45,7 @@ def work(layout: str, drafts: int = 0) -> EngineWork:
     }
     accelerator = gpu("gb300")
     return planned_work(
-        load_architecture(MODEL),
+        load_architecture(DATA / "models" / model),
         accelerator,
         replace(options_from_flags(flags), layout=parse_layout(layout)),
         engine_defaults("vllm", "0.26.0", accelerator),
@@ -141,6 +143,22 @@ def test_a_step_multiplies_the_active_parameters() -> None:
     assert step("TP8", 5, context=0).compute_s[0] == pytest.approx(5 * seconds)
 
 
+@pytest.mark.parametrize("folder", sorted((DATA / "models").iterdir()), ids=lambda each: each.name)
+def test_a_pass_multiplies_the_active_parameters_of_every_model(folder: Path) -> None:
+    """All but the embedding, which is looked up."""
+    architecture = load_architecture(folder)
+    parts = decoder_pass(architecture, parse_layout("TP1"))
+    dense, routed, head = (
+        each.wide_elements + each.narrow_elements
+        for each in (parts.dense, parts.routed, parts.head)
+    )
+    experts = architecture.experts
+    share = experts.num_experts_per_tok / experts.num_experts if experts else 0
+    looked_up = architecture.vocab_size * architecture.hidden_size
+    active = parameter_counts(architecture).active - looked_up
+    assert dense + share * routed + head == pytest.approx(active, rel=2e-4)
+
+
 @given(st.floats(1, 512), st.floats(1, 512))
 def test_a_step_grows_with_its_sequences_and_less_than_they_do(one: float, other: float) -> None:
     few, many = sorted((one, other))
@@ -182,6 +200,18 @@ def test_bytes_of_a_token(layout: str, size: float) -> None:
     """All-reduces but for a rank's own share; tokens to their experts, or to all ranks."""
     seconds = communication_s(work(layout), np.array([1.0]), 0.0)[0]
     assert seconds * LINK == pytest.approx(size)
+
+
+def test_experts_that_work_in_a_latent_exchange_that() -> None:
+    """Nemotron-3 Super: 40 layers of experts work in 1024 of its 4096; 48 others mix."""
+    engine = work("DEP8", model="nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8")
+    experts = load_architecture(
+        DATA / "models/nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8"
+    ).experts
+    assert experts is not None
+    seconds = communication_s(engine, np.array([1.0]), 0.0)[0]
+    reached = 7 * (1 - (7 / 8) ** experts.num_experts_per_tok)
+    assert seconds * LINK == pytest.approx(40 * 1024 * (1 + 2) * reached)
 
 
 # --- prefill ----------------------------------------------------------------------------------

@@ -50,6 +50,29 @@ def test_a_command_with_one_concurrency_runs_once_a_point(tmp_path: Path) -> Non
     assert len({each.output for each in found if each}) == 3
 
 
+@pytest.mark.parametrize(
+    ("loads", "words", "told"),
+    [
+        ((4, 8), (), "4x8 None"),
+        ((4, 8), ("{concurrency}",), "4 4"),
+        ((4,), (), "4 4"),
+        ((None,), (), " "),
+    ],
+    ids=["several loads", "one at a time", "one load", "no load"],
+)
+def test_what_a_command_is_told_of_its_loads(
+    tmp_path: Path, loads: tuple[int | None, ...], words: tuple[str, ...], told: str
+) -> None:
+    """One of several loads, set alone, would look like all there is to run."""
+    names = "PDRECIPE_CONCURRENCIES", "PDRECIPE_CONCURRENCY"
+    code = f"import os; print(*map(os.environ.get, {names}))"
+    folder = written_job(tmp_path, "a", python(code, *words), concurrencies=loads)
+    assert run(folder, PDRECIPE_CONCURRENCY="99") == 0
+    found = result(tmp_path, "a", loads[0])
+    assert found is not None
+    assert (Path(found.output) / "launcher.log").read_text() == f"{told}\n"
+
+
 def test_arguments_reach_no_shell(tmp_path: Path) -> None:
     weird = "$(touch x); `id` ' \" * {unknown} é"
     launcher = python("import sys; print(sys.argv[1])", weird)
@@ -149,7 +172,7 @@ def test_the_warning_before_the_time_limit_is_a_failure_with_the_log(tmp_path: P
         process.send_signal(signal.SIGUSR2)
         assert process.wait(20) == 143
     found = [result(tmp_path, "a", load) for load in (1, 2)]
-    assert [each and each.reason for each in found] == ["time limit of 1 minutes"] * 2
+    assert [each and each.reason for each in found] == ["time limit of 1 minute"] * 2
     assert found[0] is not None
     assert found[0].log_tail == "at work"
 

@@ -54,13 +54,13 @@ def test_an_array_runs_once_each_on_its_nodes(rack: RunningRack, tmp_path: Path)
     cluster, array = submitted(request)
     assert array.task_ids == tuple(f"{array.job_id}_{index}" for index in range(6))
     assert cluster.find(request.job_name) == array.job_id
-    assert eventually(lambda: all_over(cluster, array.job_id), 60)
+    assert eventually(lambda: all_over(cluster, array.job_id))
     results = [result(tmp_path, f"j{index}") for index in range(6)]
     assert [found and found.status for found in results] == ["done"] * 6
     assert [found and found.job_id for found in results] == list(array.task_ids)
     assert all(found and len(found.nodes) == 6 for found in results)
     assert all(found and set(found.nodes) <= set(rack.nodes) for found in results)
-    assert eventually(lambda: phases(cluster, array) == [Phase.COMPLETED] * 6, 10)
+    assert eventually(lambda: phases(cluster, array) == [Phase.COMPLETED] * 6)
     assert cluster.find(request.job_name) is None
 
 
@@ -68,7 +68,7 @@ def test_an_array_of_one_is_a_plain_job(rack: RunningRack, tmp_path: Path) -> No
     del rack
     _, array = submitted(an_array(tmp_path, [written_job(tmp_path, "a", python("pass"))]))
     assert array.task_ids == (array.job_id,)
-    assert eventually(lambda: result(tmp_path, "a") is not None, 30)
+    assert eventually(lambda: result(tmp_path, "a") is not None)
 
 
 def test_steps_run_beside_the_job_on_its_first_node(rack: RunningRack, tmp_path: Path) -> None:
@@ -78,13 +78,13 @@ def test_steps_run_beside_the_job_on_its_first_node(rack: RunningRack, tmp_path:
         " '--container-image=x.sqsh', 'printenv', 'SLURMD_NODENAME']).returncode)"
     )
     cluster, array = submitted(an_array(tmp_path, [written_job(tmp_path, "a", launcher)], nodes=3))
-    assert eventually(lambda: result(tmp_path, "a") is not None, 30)
+    assert eventually(lambda: result(tmp_path, "a") is not None)
     found = result(tmp_path, "a")
     assert found is not None
     log = (Path(found.output) / "launcher.log").read_text()
     assert (found.status, sorted(log.split())) == ("done", sorted(found.nodes))
     assert set(found.nodes) <= set(rack.nodes)
-    assert eventually(lambda: all_over(cluster, array.job_id), 10)
+    assert eventually(lambda: all_over(cluster, array.job_id))
 
 
 def test_ends_of_all_kinds_leave_the_rest_alone(rack: RunningRack, tmp_path: Path) -> None:
@@ -98,13 +98,13 @@ def test_ends_of_all_kinds_leave_the_rest_alone(rack: RunningRack, tmp_path: Pat
     names = ["good", "exit", "kill", "sleep", "more"]
     jobs = [written_job(tmp_path, name, python(code, "{recipe}")) for name in names]
     cluster, array = submitted(an_array(tmp_path, jobs))
-    assert eventually(lambda: (phases(cluster, array) + [None] * 4)[3] is Phase.RUNNING, 30)
+    assert eventually(lambda: (phases(cluster, array) + [None] * 4)[3] is Phase.RUNNING)
     cluster.cancel([array.task_ids[3]])
-    assert eventually(lambda: all_over(cluster, array.job_id), 60)
+    assert eventually(lambda: all_over(cluster, array.job_id))
     wanted = [Phase.COMPLETED, Phase.FAILED, Phase.FAILED, Phase.CANCELLED, Phase.COMPLETED]
-    assert eventually(lambda: phases(cluster, array) == wanted, 15)
+    assert eventually(lambda: phases(cluster, array) == wanted)
     codes = [0, 9, 11]  # accounting is late, and Slurm drops the 128 of a signal
-    assert eventually(lambda: [s.exit_code for s in states(cluster, array)][:3] == codes, 15)
+    assert eventually(lambda: [s.exit_code for s in states(cluster, array)][:3] == codes)
     results = [result(tmp_path, name) for name in names]
     reasons = [None if found is None else found.reason for found in results]
     assert reasons == [
@@ -123,7 +123,7 @@ def test_held_arrays_wait_and_at_most_so_many_run(rack: RunningRack, tmp_path: P
     launcher = python("import time; time.sleep(1)")
     jobs = [written_job(tmp_path, f"j{index}", launcher) for index in range(5)]
     cluster, array = submitted(an_array(tmp_path, jobs, max_parallel=2, held=True))
-    assert eventually(lambda: phases(cluster, array) == [Phase.HELD] * 5, 5)
+    assert eventually(lambda: phases(cluster, array) == [Phase.HELD] * 5)
     time.sleep(1)
     assert phases(cluster, array) == [Phase.HELD] * 5
     cluster.release([array.job_id])
@@ -153,12 +153,12 @@ def test_arrays_wait_for_those_before_them(rack: RunningRack, tmp_path: Path) ->
     while not all_over(cluster, ids[4]):
         seen = cluster.states(ids[1:]).states.values()
         most = max(most, sum(each.phase is Phase.RUNNING for each in seen))
-    assert eventually(lambda: phases(cluster, arrays[0]) == done, 20)
+    assert eventually(lambda: phases(cluster, arrays[0]) == done)
     assert phases(cluster, arrays[2]) == [Phase.HELD] * 2
     cluster.release([ids[3]])
-    assert eventually(lambda: all_over(cluster, ids[3]), 30)
+    assert eventually(lambda: all_over(cluster, ids[3]))
     assert most == 2
-    assert eventually(lambda: phases(cluster, arrays[2]) == done, 20)
+    assert eventually(lambda: phases(cluster, arrays[2]) == done)
 
 
 def test_the_callers_environment_has_no_effect(
@@ -183,14 +183,14 @@ def test_the_callers_environment_has_no_effect(
         "print(json.dumps({k: v for k, v in os.environ.items() if k.startswith('S')}))"
     )
     cluster, array = submitted(an_array(tmp_path, [written_job(tmp_path, "a", launcher)]))
-    assert eventually(lambda: result(tmp_path, "a") is not None, 30)
+    assert eventually(lambda: result(tmp_path, "a") is not None)
     found = result(tmp_path, "a")
     assert found is not None
     seen = json.loads((Path(found.output) / "launcher.log").read_text())
     assert (seen["SLURM_JOB_ID"], seen["SLURM_JOB_PARTITION"]) == (array.job_id, "batch")
     assert (seen["SLURM_NNODES"], seen["SUBMITIT_EXECUTOR"]) == ("1", "slurm")
     assert not [name for name in seen if name.startswith(("SBATCH_", "SQUEUE_", "SACCT_"))]
-    assert eventually(lambda: all_over(cluster, array.job_id), 10)
+    assert eventually(lambda: all_over(cluster, array.job_id))
 
 
 def test_a_refusal_in_slurms_own_words(rack: RunningRack, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_submission_cut_short_is_adopted(rack: RunningRack, tmp_path: Path) ->
     assert found == array.job_id
     assert SlurmCluster().adopt(request, found) == array
     cluster.release([found])
-    assert eventually(lambda: all_over(cluster, found), 30)
+    assert eventually(lambda: all_over(cluster, found))
     results = [result(tmp_path, f"j{index}") for index in range(3)]
     assert [each and each.job_id for each in results] == list(array.task_ids)
 
@@ -230,19 +230,19 @@ def test_the_script_that_is_shown_is_the_one_that_is_sent(
         assert f"#SBATCH {line}\n" in shown
     assert "wckey" not in shown
     cluster.cancel([array.job_id])
-    assert eventually(lambda: phases(cluster, array) == [Phase.CANCELLED] * 2, 10)
+    assert eventually(lambda: phases(cluster, array) == [Phase.CANCELLED] * 2)
 
 
 def test_nothing_is_concluded_while_the_queue_is_silent(rack: RunningRack, tmp_path: Path) -> None:
     cluster, array = submitted(an_array(tmp_path, [written_job(tmp_path, "a", SLEEPS)]))
-    assert eventually(lambda: phases(cluster, array) == [Phase.RUNNING], 20)
+    assert eventually(lambda: phases(cluster, array) == [Phase.RUNNING])
     rack.verb("stop", "slurmctld")
     report = cluster.states([array.job_id])
     assert (report.queue_answered, report.accounting_answered) == (False, True)
     assert report.states[array.job_id].phase.is_live  # sacct may not have seen it start
     assert "squeue refused" in report.problems[0]
     rack.verb("start", "slurmctld")
-    assert eventually(lambda: cluster.states([array.job_id]).queue_answered, 20)
+    assert eventually(lambda: cluster.states([array.job_id]).queue_answered)
     assert phases(cluster, array) == [Phase.RUNNING]
 
 
@@ -250,8 +250,8 @@ def test_without_accounting_the_queue_still_answers(rack: RunningRack, tmp_path:
     rack.verb("stop", "slurmdbd")
     launcher = python("raise SystemExit(3)")
     cluster, array = submitted(an_array(tmp_path, [written_job(tmp_path, "a", launcher)]))
-    assert eventually(lambda: result(tmp_path, "a") is not None, 30)
-    assert eventually(lambda: all_over(cluster, array.job_id), 10)
+    assert eventually(lambda: result(tmp_path, "a") is not None)
+    assert eventually(lambda: all_over(cluster, array.job_id))
     report = cluster.states([array.job_id])
     assert (report.queue_answered, report.accounting_answered) == (True, False)
     assert report.states[array.job_id].phase is Phase.FAILED

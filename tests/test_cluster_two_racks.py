@@ -73,7 +73,7 @@ def occupied(rack: RunningRack, sweep: Path, *per_rack: int) -> SubmittedArray:
     where = (("nodelist", ",".join(names)),)
     request = an_array(sweep, [job], token="filler", nodes=len(names), directives=where)
     array = SlurmCluster().submit(request)
-    assert eventually(lambda: phase(array) == (Phase.RUNNING, ""), 20)
+    assert eventually(lambda: phase(array) == (Phase.RUNNING, ""))
     return array
 
 
@@ -95,7 +95,7 @@ def test_a_deployment_never_straddles_racks(two_racks_home: Path, two_racks: Run
     write_recipes(8, nodes=6, sizes=1)
     jobs_last(home, 0.5)
     submit(home)
-    assert_states(120, done=8)
+    assert_states(done=8)
     assert_all_done_once(home, 8)
     used = [each["nodes"] for each in document()["points"]]
     assert [len(nodes) for nodes in used] == [6] * 8
@@ -109,7 +109,7 @@ def test_one_that_cannot_be_placed_yet_says_why(
     filler = occupied(two_racks, two_racks_home, 10, 10)  # 16 nodes are idle, 8 in each rack
     write_recipes(1, nodes=12)
     submit(two_racks_home)
-    assert eventually(lambda: waits_for() == "Resources", 20), waits_for()
+    assert eventually(lambda: waits_for() == "Resources"), waits_for()
     assert "Resources" in run("status", "s").stdout
     SlurmCluster().cancel([filler.job_id])
     assert_states(done=1)

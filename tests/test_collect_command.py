@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -14,15 +15,26 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from generator.cli import main
+from generator.collection.allocated import allocated_gpus
 from generator.collection.ran_recipe import read_ran_recipe
-from generator.documents import read_document
-from generator.results.point import MeasuredPoint, Origin
+from generator.documents import parse_document, read_document
+from generator.normal_form import normal_form
+from generator.recipe_engines import allocation
+from generator.recipe_expansion import variants
+from generator.results.point import Goodput, MeasuredPoint, Origin
 from generator.results.point_file import read_points
 from generator.results.run_marker import RunMarker, read_run_marker, write_run_marker
 from generator.sweep.node_count import gpus_per_node, node_count
 from generator.sweep.points import recipe_digest
 from generator.validation import schema
-from tests.run_outputs import SA_BENCH_FOLDER, aiperf, sa_bench, write_json, write_run
+from tests.run_outputs import (
+    SA_BENCH_FOLDER,
+    aiperf,
+    sa_bench,
+    without_lists,
+    write_json,
+    write_run,
+)
 from tests.swept_recipes import V1, V2, data, edited
 
 REPORT = f"{SA_BENCH_FOLDER}/results_concurrency_4_gpus_16_ctx_8_gen_8.json"
@@ -370,6 +382,38 @@ def test_results_without_a_recipe_and_folders_without_runs(tmp_path: Path) -> No
 # --- origins, order, repetition ---------------------------------------------------------------
 
 
+def test_goodput_is_counted_where_limits_are_given(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(4), without_lists(max_concurrency=8))
+    points, _ = collected(tmp_path / "out", "--ttft-ms", "100", "--max-gap-ms", "10")
+    assert points[4].goodput == Goodput(
+        ttft_ms=100, max_gap_ms=10, requests_per_s=8 / 2, tokens_per_s=8 * 5 / 2
+    )
+    assert points[4].sources["goodput"] == points[4].sources["latencies"]
+    assert points[8].goodput is None
+    frontier = CliRunner().invoke(
+        main,
+        ["pareto", str(tmp_path / "results.jsonl"), "--x", "goodput_tokens_per_s_per_gpu"],
+    )
+    assert f" {20 / 16:.2f} | " in frontier.stdout
+    assert "left out: 1 no goodput (collect --ttft-ms --max-gap-ms counts it)" in frontier.stdout
+    plain, _ = collected(tmp_path / "out")
+    assert plain[4].goodput is None
+    half = run(tmp_path / "out", "--ttft-ms", "100", "--out", tmp_path / "none.jsonl")
+    assert half.exit_code == 2
+    assert "--max-gap-ms" in half.stderr
+
+
+@pytest.mark.parametrize("name", [REPORT, "config.yaml", "recipe.lock.yaml"])
+def test_a_pipe_among_the_files_is_named_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    write_run(tmp_path / "out/1", sa_bench(8))
+    run_folder = write_run(tmp_path / "out/2", sa_bench(16))
+    (run_folder / name).unlink(missing_ok=True)
+    os.mkfifo(run_folder / name)
+    points, result = collected(tmp_path / "out")
+    assert 8 in points
+    assert f"2/{name}: is no regular file" in result.stderr
+
+
 def test_rehearsals_mark_themselves(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "out/1", sa_bench(4))
     write_run(tmp_path / "out/2", sa_bench(8))
@@ -462,6 +506,34 @@ def test_gpus_are_those_of_the_nodes_that_a_sweep_asks_for() -> None:
         assert read_ran_recipe(path).gpus.total == nodes * gpus_per_node(document.data), path
         compared += 1
     assert compared > 30
+
+
+_ALONE = ("enable_multiple_frontends: false}", "placement: {node: dedicated}}")
+_CLIENT = ("req_rate: inf}", "req_rate: inf, placement: {node: dedicated}}")
+_APART = (
+    "req_rate: inf}",
+    "req_rate: inf, placement: {node: dedicated}, colocate_with_frontend: false}",
+)
+
+
+@pytest.mark.parametrize(
+    ("edits", "nodes"),
+    [
+        pytest.param([], 4, id="workers alone"),
+        pytest.param([_ALONE], 5, id="frontend"),
+        pytest.param([_ALONE, _CLIENT], 5, id="client beside the frontend"),
+        pytest.param([_ALONE, _APART], 6, id="client apart"),
+    ],
+)
+def test_reserved_nodes_are_one_rule_for_sweeps_collections_and_diffs(
+    edits: list[tuple[str, str]], nodes: int
+) -> None:
+    document = parse_document(edited(V2, *edits), "tiny.yaml")
+    form = normal_form(next(iter(variants(document))))
+    size = allocation(form)
+    assert size is not None
+    assert (size.nodes, node_count(document.data)) == (nodes, nodes)
+    assert allocated_gpus(form).total == 4 * nodes
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/samples")

@@ -30,8 +30,11 @@ from generator.collection.sa_bench import read_sa_bench
 from generator.collection.streamed_json import StreamedObject
 from generator.collection.unusable import Unusable
 from generator.documents import read_document
+from generator.goodput.acceptance import Limits, assess, whole_window
+from generator.goodput.trace import NS_PER_MS
+from generator.goodput.trace_file import read_trace
 from generator.results.distribution import distribution
-from generator.results.point import Requests, Tokens
+from generator.results.point import Goodput, Requests, Tokens
 from tests.run_outputs import aiperf, aiperf_row, sa_bench, without_lists, write_json
 
 SAMPLES = Path(__file__).resolve().parents[2] / "shared/samples"
@@ -82,6 +85,28 @@ def test_failed_requests_are_in_no_distribution(tmp_path: Path) -> None:
     assert measured.latencies.inter_chunk is not None
     assert measured.latencies.inter_chunk.samples == 28
     assert measured.latencies.inter_chunk.maximum == pytest.approx(10)
+
+
+def test_goodput_of_the_lists(tmp_path: Path) -> None:
+    # Of 8 requests of 5 tokens in 2 s one failed, one is late by 1 ms, one has a gap of 51 ms, and
+    # one meets both limits to the nanosecond.
+    report = sa_bench(
+        ttfts=[0.1, 0.251, 0.1, 0.25, 0.1, 0.1, 0.1, 0.1],
+        itls=[[0.01] * 4, [0.01] * 4, [0.01, 0.051, 0.01, 0.01], [0.05] * 4, *[[0.01] * 4] * 4],
+        errors=["refused", *[""] * 7],
+        output_lens=[0, *[5] * 7],
+        completed=7,
+        total_output_tokens=35,
+        mean_e2el_ms=...,
+    )
+    measured = read_sa_bench(write_json(tmp_path / "results_1.json", report))
+    limits = Limits(ttft_ns=250 * NS_PER_MS, max_gap_ns=50 * NS_PER_MS)
+    found = measured.judged(limits)
+    assert found.goodput == Goodput(
+        ttft_ms=250, max_gap_ms=50, requests_per_s=5 / 2, tokens_per_s=25 / 2
+    )
+    assert measured.judged(None).goodput is None
+    assert found.served is None
 
 
 def test_outputs_of_one_token_have_no_tpot(tmp_path: Path) -> None:
@@ -298,6 +323,45 @@ def test_rows_give_latencies_without_warmup(tmp_path: Path) -> None:
     assert measured.latencies.tpot is not None
     assert (measured.latencies.tpot.median, measured.latencies.tpot.samples) == (15.0, 2)
     assert measured.timing == Timing(summed_ms=130, reported_ms=130)
+
+
+@pytest.mark.parametrize("phase", ["warmup", "ramp"])
+def test_only_the_measured_phase_counts_for_every_reader(tmp_path: Path, phase: str) -> None:
+    rows = [aiperf_row(phase), aiperf_row(), aiperf_row()]
+    measured = with_rows(tmp_path, rows)
+    assert measured.latency_file is not None
+    trace = read_trace(measured.latency_file)
+    assert (len(trace.requests), trace.warm_up) == (2, 1)
+
+
+def test_a_row_of_no_phase_is_named(tmp_path: Path) -> None:
+    measured = with_rows(tmp_path, [aiperf_row(), aiperf_row(benchmark_phase=None)])
+    assert "line 2: metadata.benchmark_phase is missing" in measured.remarks[0]
+
+
+# aiperf_row: 100 ms to the first of three tokens, the longer gap is 20 ms; two requests in 6 s.
+@pytest.mark.parametrize(
+    ("ttft_ms", "max_gap_ms", "passed"),
+    [
+        pytest.param(100, 20, 2, id="a limit itself is met"),
+        pytest.param(99, 20, 0, id="first token late"),
+        pytest.param(100, 19, 0, id="gap too long"),
+    ],
+)
+def test_goodput_of_rows(tmp_path: Path, ttft_ms: int, max_gap_ms: int, passed: int) -> None:
+    limits = Limits(ttft_ns=ttft_ms * NS_PER_MS, max_gap_ns=max_gap_ms * NS_PER_MS)
+    measured = with_rows(tmp_path, [aiperf_row("warmup"), aiperf_row(), aiperf_row()])
+    assert measured.judged(limits).goodput == Goodput(
+        ttft_ms=ttft_ms,
+        max_gap_ms=max_gap_ms,
+        requests_per_s=passed / 6,
+        tokens_per_s=passed * 3 / 6,
+    )
+    assert measured.latency_file is not None
+    trace = read_trace(measured.latency_file)
+    window = whole_window(trace)
+    assert window is not None
+    assert assess(trace, limits, window).passed == passed
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from generator.composition.compose import Composition, compose
 from generator.composition.grouping import group_candidates
 from generator.composition.pairs import Target
 from generator.composition.phase_frontier import decode_at, frontier, prefill_at
-from generator.composition.phase_points import EngineKind, PhasePoint, read_phases
+from generator.composition.phase_points import EngineKind, PhasePoint, Phases, read_phases
 from generator.composition.rate_matching import match_rates
 from generator.estimation import named_by
 from generator.results.point import Invalidity, MeasuredPoint, Origin
@@ -41,6 +41,10 @@ def points() -> tuple[MeasuredPoint, ...]:
     return parse_points(RESULTS.read_bytes(), str(RESULTS))
 
 
+def phases(spec: Spec) -> Phases:
+    return read_phases(points(), spec.workload, spec.cluster.gpu)
+
+
 def target(spec: Spec) -> Target:
     architecture, gpu, defaults = named_by(spec)
     return Target(spec=spec, architecture=architecture, gpu=gpu, defaults=defaults, profiles=())
@@ -49,7 +53,7 @@ def target(spec: Spec) -> Target:
 @pytest.fixture(scope="module")
 def qwen38() -> Composition:
     spec = load_spec(QWEN38)
-    return compose(points(), target(spec), against=spec.deployments)
+    return compose(phases(spec), target(spec), against=spec.deployments)
 
 
 def test_the_committed_results_are_the_stated_model_s() -> None:
@@ -194,7 +198,7 @@ def test_saving(qwen38: Composition) -> None:
 @pytest.mark.parametrize(("margin", "workers"), [(0.0, 2), (0.1, 2), (0.2, 3)])
 def test_margin_is_an_input(margin: float, workers: int) -> None:
     spec = load_spec(QWEN38)
-    (choice,) = compose(points(), target(spec), margin=margin, concurrencies=(512,)).choices
+    (choice,) = compose(phases(spec), target(spec), margin=margin, concurrencies=(512,)).choices
     assert choice.chosen is not None
     assert choice.chosen.match.workers == workers
 
@@ -345,7 +349,7 @@ def test_without_deployments_all_measured_loads_are_composed(tmp_path: Path) -> 
     )
     folder = spec_folder(tmp_path, REPOSITORY, text)
     spec = load_spec(folder / "spec.yaml")
-    composition = compose(points(), target(spec))
+    composition = compose(phases(spec), target(spec))
     assert [choice.concurrency for choice in composition.choices] == [
         1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2560,
     ]  # fmt: skip
@@ -355,7 +359,8 @@ def test_without_deployments_all_measured_loads_are_composed(tmp_path: Path) -> 
     ("change", "message"),
     [
         ('"type": "gb300"', "results are of gb200, the spec is for gb300"),
-        ('"configuration": "1xTEP8"', "configuration '1xTEPP' of synthetic: layout 'TEPP'"),
+        ('"layout": "TEP16"', "of synthetic: layout 'TEPP'"),
+        ('"draft_method": null', "it drafts by eagle3, not MTP"),
         ('"phase": "decode"', "no valid result of a decode study"),
         ('"output": 8000,', "its result counts no tokens of its phase"),
     ],
@@ -363,7 +368,8 @@ def test_without_deployments_all_measured_loads_are_composed(tmp_path: Path) -> 
 def test_results_that_cannot_be_used(change: str, message: str, tmp_path: Path) -> None:
     changed = {
         '"type": "gb300"': '"type": "gb200"',
-        '"configuration": "1xTEP8"': '"configuration": "1xTEPP"',
+        '"layout": "TEP16"': '"layout": "TEPP"',
+        '"draft_method": null': '"draft_method": "eagle3"',
         '"phase": "decode"': '"phase": "disaggregated"',
         '"output": 8000,': '"output": 0,',
     }[change]
@@ -372,6 +378,53 @@ def test_results_that_cannot_be_used(change: str, message: str, tmp_path: Path) 
     result = run("compose", str(results), str(QWEN38))
     assert result.exit_code == 3
     assert all(message in line for line in result.stderr.splitlines())
+
+
+OF_DECODE = {"vllm.version": "0.26.0", "workload.isl": "1"}
+OF_PREFILL = {"vllm.version": "0.26.0", "workload.isl": "8192"}
+
+
+@pytest.mark.parametrize(
+    ("prefill", "decode", "odd", "key"),
+    [
+        pytest.param(OF_PREFILL, OF_DECODE, {}, None, id="a workload for each phase"),
+        pytest.param(
+            OF_PREFILL, OF_DECODE | {"vllm.version": "0.27.0"}, {}, "vllm.version",
+            id="another engine for the other phase",
+        ),
+        pytest.param(
+            OF_PREFILL, OF_DECODE, {"vllm.version": "0.27.0"}, "vllm.version",
+            id="one point of another engine",
+        ),
+        pytest.param(
+            OF_PREFILL, OF_DECODE, {"workload.isl": "2"}, "workload.isl",
+            id="one point of another workload",
+        ),
+        pytest.param(
+            OF_PREFILL, OF_DECODE, {"model.path": "hf:other/model"}, "model.path",
+            id="one point that states more",
+        ),
+    ],
+)  # fmt: skip
+def test_results_of_different_contracts(
+    prefill: dict[str, str], decode: dict[str, str], odd: dict[str, str], key: str | None,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    of_phase = {"prefill": prefill, "decode": decode}
+    stated = [replace(each, contract=of_phase[each.subject.phase]) for each in points()]
+    first = next(index for index, each in enumerate(stated) if each.subject.phase == "decode")
+    stated[first] = replace(stated[first], contract=decode | odd)
+    results = tmp_path / "results.jsonl"
+    results.write_text(points_text(stated), encoding="utf-8")
+    asked = run("compose", str(results), str(QWEN38))
+    if key is None:
+        assert asked.exit_code == 0
+        assert "MIXED" not in asked.stdout
+        return
+    assert asked.exit_code == 3
+    assert f"runs of different contracts, {key}: " in asked.stderr
+    mixed = run("compose", str(results), str(QWEN38), "--mix")
+    assert f"MIXED: the results do not share one contract, {key}: " in mixed.stdout
 
 
 @pytest.mark.parametrize(

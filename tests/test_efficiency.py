@@ -273,11 +273,19 @@ def test_what_is_matched_by_construction_is_said() -> None:
     assert constructed == {"throughput headline", "interactivity headline"}
 
 
-@pytest.mark.parametrize("phase", list(Phase))
-def test_the_defaults_say_how_few_points_they_have(phase: Phase) -> None:
+@pytest.mark.parametrize(
+    ("phase", "factor", "fixed_ms", "layouts"),
+    [(Phase.PREFILL, 2.5, 82, "TP8 and TP2DP4+EP"), (Phase.DECODE, 1.0, 7.8, "TP8")],
+)
+def test_the_defaults_say_how_few_points_they_have(
+    phase: Phase, factor: float, fixed_ms: float, layouts: str
+) -> None:
+    """The figures of generator/planning/README.md."""
     (found,) = [each for each in cited_efficiencies().efficiencies if each.phase is phase]
+    assert found.factor == pytest.approx(factor, abs=0.05)
+    assert found.fixed_s_per_step * 1000 == pytest.approx(fixed_ms, rel=0.01)
     assert found.points == 5
-    assert "5 public times only" in found.note
+    assert f"fitted to 5 public times only, of {layouts};" in found.note
     assert found.engine_version == "0.26.1rc1.dev1177+ga9a17e709"
     assert max(abs(each.relative) for each in found.residuals) < 0.05
 

@@ -21,7 +21,7 @@ from generator.planning.measured_efficiency import EfficiencyCalibration, calibr
 from generator.results.point import Invalidity, Latencies, MeasuredPoint, Origin
 from generator.results.point_file import write_points
 from generator.validation import schema
-from tests.measured_points import MODEL, Truth, decode_point, prefill_point
+from tests.measured_points import MODEL, Truth, aggregated_point, decode_point, prefill_point
 from tests.run_outputs import sa_bench, write_run
 from tests.small_specs import run, spec_folder
 
@@ -77,6 +77,50 @@ def test_studies_give_back_what_made_them(
         assert max(abs(each.relative) for each in found[phase].residuals) < 1e-6
 
 
+@pytest.mark.parametrize("drafts", [0, 3])
+def test_an_aggregated_engine_tells_both_phases(drafts: int) -> None:
+    points = [aggregated_point(Truth(), "TP8", load, drafts) for load in (1, 8, 32, 128)]
+    found = {each.phase: each for each in fitted(points).efficiencies}
+    assert found[Phase.DECODE].factor == pytest.approx(1.5)
+    assert found[Phase.DECODE].fixed_s_per_step == pytest.approx(0.006)
+    assert found[Phase.DECODE].points == 5
+    # Prompts cost the same in each point, so that a factor stands for both: 163 ms of 71.
+    assert found[Phase.PREFILL].factor == pytest.approx(2.0 + 0.02 / 0.0713, rel=2e-3)
+    assert "cannot tell a fixed cost from a factor" in found[Phase.PREFILL].note
+
+
+def test_the_rate_of_a_pair_bounds_its_prefill_from_one_side() -> None:
+    """Prompts of the study take 118 ms each when full; the pair's took 400 ms of waiting."""
+    study = prefill_point(Truth(), "TP2DP4+EP", 64)
+    pair = replace(
+        study,
+        subject=replace(study.subject, phase="disaggregated", configuration="1xTP2DP4+EP + 1xTEP8"),
+        latencies=replace(study.latencies, tpot=GOOD.latencies.tpot),
+        duration_s=study.duration_s * 4,
+        factors={"prefill.max-num-batched-tokens": "16384"},
+        run="runs/pair",
+    )
+    alone, both = fitted([study]), fitted([study, pair])
+    (one,) = alone.efficiencies
+    prefill = next(each for each in both.efficiencies if each.phase is Phase.PREFILL)
+    assert prefill.factor == pytest.approx(one.factor)
+    assert prefill.points == 1
+    only = next(each for each in fitted([pair]).efficiencies if each.phase is Phase.PREFILL)
+    assert only.factor == pytest.approx(4 * one.factor)
+    assert "known from one side only" in only.note
+
+
+@pytest.mark.parametrize(("tokens", "rate"), [(1.0, 0.0), (1.875, 0.5), (4.0, 1.0)])
+def test_what_was_accepted_of_drafts(tokens: float, rate: float) -> None:
+    """1 + a + a^2 + a^3 tokens a step; points without drafts say nothing."""
+    truth = Truth(tokens_per_step=tokens)
+    points = [decode_point(truth, "TEP8", load, 3) for load in (1, 16)]
+    (found,) = fitted([*points, GOOD]).acceptance
+    assert (found.speculative_tokens, found.points) == (3, 2)
+    assert found.acceptance_rate == pytest.approx(rate, abs=1e-6)
+    assert fitted([GOOD]).acceptance == ()
+
+
 def test_releases_are_fitted_apart() -> None:
     old, new = Truth(decode=(3, 0.01)), Truth(decode=(2, 0.005))
     loads = (1, 16, 256)
@@ -110,6 +154,7 @@ def relabelled(label: str) -> MeasuredPoint:
         (replace(GOOD, tokens=replace(GOOD.tokens, output=0)), "counts no requests or no tokens"),
         (decode_point(Truth(tokens_per_step=0.5), "TEP8", 16, 3), "its chunks of 0.50 tokens"),
         (decode_point(Truth(tokens_per_step=4.5), "TEP8", 16, 3), "its chunks of 4.50 tokens"),
+        (aggregated_point(Truth(), "TP4DP4+EP", 16), "its data-parallel ranks overlap"),
         (decode_point(Truth(decode=(0.9, 0)), "TEP8", 16), "is faster than its bound of"),
     ],
 )
@@ -162,6 +207,7 @@ def test_a_page_fits_and_shows_every_residual(tmp_path: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 100
     assert result.stdout.count("+0.0%") + result.stdout.count("-0.0%") == len(points) - 1
     assert "not used: 1 point" in result.stdout
+    assert "MTP 3: 0.64 of drafted tokens accepted" in result.stdout
 
 
 def ran(folder: Path, recipe: Path, concurrency: int, chunk_s: float, chunks: int) -> None:

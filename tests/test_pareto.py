@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
@@ -111,6 +112,25 @@ def test_repeated_runs_count_as_their_mean() -> None:
     values = [run.total_tokens_per_s_per_gpu for run in repeated.runs]
     assert repeated.y.mean == pytest.approx(sum(values) / 3)
     assert repeated.y.half_range == pytest.approx((max(values) - min(values)) / 2)
+
+
+def test_concurrency_is_set_so_the_best_of_each_is_kept(tmp_path: Path) -> None:
+    answer = asked(list(serving_points()), x=axis("concurrency"))
+    best: dict[int, float] = {}
+    for each in answer.points:
+        best[each.concurrency] = max(each.y.mean, best.get(each.concurrency, 0))
+    assert {each.concurrency: each.y.mean for each in answer.frontier} == best
+    assert [each.concurrency for each in answer.frontier] == sorted(
+        each.concurrency for each in answer.frontier
+    )
+    assert answer.area is None
+    document = json.loads(json.dumps(pareto_document(answer)))
+    assert document["x"]["better"] == "set"
+    assert list(Draft202012Validator(schema("pareto")).iter_errors(document)) == []
+    write_points(tmp_path / "results.jsonl", serving_points())
+    shown = run(tmp_path / "results.jsonl", "--x", "concurrency").stdout
+    assert "Concurrency (requests at once), the best y of each." in shown
+    assert "No area under the frontier: concurrency is set, not reached." in shown
 
 
 def test_phases_do_not_mix() -> None:
@@ -248,6 +268,29 @@ def test_csv_has_every_point() -> None:
     assert {row["origin"] for row in rows} == {"synthetic"}
 
 
+def test_csv_holds_no_formula() -> None:
+    subject = replace(POINT.subject, recipe="=HYPERLINK(1)")
+    point = replace(POINT, subject=subject, run="+cmd|x")
+    (row,) = csv.DictReader(io.StringIO(pareto_csv(asked([point]))))
+    assert (row["recipe"], row["run"]) == ("'=HYPERLINK(1)", "'+cmd|x")
+
+
+def test_names_reach_neither_terminal_nor_svg_as_control_characters(tmp_path: Path) -> None:
+    subject = replace(POINT.subject, configuration="\x1b[31mred\nand | more")
+    write_points(tmp_path / "results.jsonl", [replace(POINT, subject=subject)])
+    shown = run(tmp_path / "results.jsonl").stdout
+    assert "\x1b" not in shown
+    assert r"\x1b[31mred\nand | more |" in shown
+    for kind in ("curves", "frontier", "phase"):
+        figure = tmp_path / f"{kind}.svg"
+        assert run(tmp_path / "results.jsonl", "--figure", kind, "--out", figure).exit_code == 0
+        assert "red" in "".join(ET.parse(figure).getroot().itertext())  # noqa: S314 - our own
+
+
+def test_a_file_given_twice_is_no_repeated_run(results: Path) -> None:
+    assert run(results, results).stdout == run(results).stdout
+
+
 @pytest.mark.parametrize("kind", ["curves", "frontier", "phase"])
 def test_svg_is_the_same_bytes_again(results: Path, tmp_path: Path, kind: str) -> None:
     for name in ("one.svg", "two.svg"):
@@ -275,7 +318,12 @@ WRONG = {
     "a figure without a file": (["--figure", "curves"], 2, "--figure goes with --out"),
     "a range that falls": (["--x-range", "9:1"], 2, "not ascending"),
     "a range that is none": (["--x-range", "9"], 2, "not a range such as"),
+    "an endless range": (["--x-range", "0:inf"], 2, "not ascending"),
     "targets that are none": (["--at", "a"], 2, "not a list of numbers"),
+    "a target of NaN": (["--at", "nan"], 2, "not a list of numbers"),
+    "a price of NaN": (["--gpu-hour-price", "nan"], 2, "nan is not a finite number"),
+    "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a finite number"),
+    "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a finite number"),
     "an axis that is none": (["--x", "speed"], 3, "no axis is called 'speed'"),
     "nothing to group by": (["--by", "colour"], 3, "there are configuration, recipe, phase"),
 }

@@ -24,7 +24,7 @@ from generator.planning.engines import Engines, Judge, Kind, LegalEngine, enumer
 from generator.planning.layouts import layouts_within
 from generator.planning.limits import most_sequences
 from generator.planning.nothing_fits import nearest_to
-from generator.planning.plan import Plan, Question, make_plan
+from generator.planning.plan import Plan, PlannedPoint, Question, make_plan
 from generator.planning.pools import unbeaten
 from generator.planning.proposal import propose
 from generator.planning.proposed_spec import (
@@ -283,9 +283,9 @@ def test_no_bound_is_slower_than_a_prediction_or_a_measurement() -> None:
     plan = article_plan()
     references = [each for each in plan.references if isinstance(each, Reference)]
     measured = 0
-    shown = [(each.bound, each.predicted, each.measured) for each in plan.points]
-    shown += [(each.bound, each.predicted, each.measured) for each in references]
-    for bound, predicted, point in shown:
+    shown: tuple[PlannedPoint | Reference, ...] = (*plan.points, *references)
+    for each in shown:
+        bound, predicted, point = each.bound, each.predicted, each.measured
         assert bound.tpot_s <= predicted.tpot_s
         assert bound.total_tokens_per_s_per_gpu >= predicted.total_tokens_per_s_per_gpu
         if point and point.tokens_per_s_per_user:

@@ -54,10 +54,10 @@ def test_nothing_stays_behind(tmp_path: Path, repository: Path, end: str) -> Non
     assert done.returncode == (1 if "assert" in end else -signal.SIGKILL), done.stdout
     found = json.loads(told.read_text(encoding="utf-8"))
     assert len(found["pids"]) > 18
-    assert eventually(lambda: not Path(found["directory"]).exists(), 20)
+    assert eventually(lambda: not Path(found["directory"]).exists())
     assert [pid for pid in found["pids"] if pid and start_time(pid)] == []
     # Its watch looks every second, and then has nothing to do any more.
-    assert eventually(lambda: found["directory"] not in all_processes(), 10)
+    assert eventually(lambda: found["directory"] not in all_processes())
 
 
 def all_processes() -> str:

@@ -64,7 +64,8 @@ def checkout(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A copy of what the commands read, so that the tour may write."""
     folder = tmp_path_factory.mktemp("checkout")
     shutil.copytree(repository / "recipes", folder / "recipes")
-    shutil.copytree(repository / "tests/data/logs", folder / "tests/data/logs")
+    for data in ("logs", "runs", "studies", "traces"):
+        shutil.copytree(repository / "tests/data" / data, folder / "tests/data" / data)
     return folder
 
 

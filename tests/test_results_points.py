@@ -71,6 +71,29 @@ def test_percentiles_need_samples() -> None:
     assert many.supports(99)
 
 
+def with_percentiles(percentiles: object) -> str:
+    """The line of a point with these percentiles of its TTFT."""
+    document = point_document(POINT)
+    document["latencies"]["ttft"]["percentiles"] = percentiles
+    return json.dumps(document)
+
+
+def test_whole_numbers_are_numbers_too() -> None:
+    (point,) = parse_points(with_percentiles([[50, 1.5], [90, 2]]).encode(), "results.jsonl")
+    assert point.latencies.ttft is not None
+    assert point.latencies.ttft.percentiles == ((50.0, 1.5), (90.0, 2.0))
+
+
+def test_lines_with_one_fault_are_one_problem() -> None:
+    line = points_text([POINT]).replace('"pdrecipe_result": 1', '"pdrecipe_result": 2')
+    with pytest.raises(InvalidInput) as caught:
+        parse_points((line * 3 + "{\n").encode(), "results.jsonl")
+    assert [(each.line, each.message.partition(":")[0]) for each in caught.value.problems] == [
+        (1, "not a result, as 2 more below it"),
+        (4, "not a result"),
+    ]
+
+
 BROKEN = {
     "no JSON": ("{", "not JSON"),
     "another document": ("[1]", "lacks pdrecipe_result"),
@@ -79,7 +102,21 @@ BROKEN = {
         json.dumps(point_document(POINT) | {"duration_s": "long"}),
         "duration_s: 'long' is not of type float",
     ),
+    "a percentile of three": (with_percentiles([[50, 1.0, 2.0]]), "3 values where 2 belong"),
+    "a percentile of text": (with_percentiles([[50.0, "1"]]), "'1' is not of type float"),
+    "percentiles of no list": (with_percentiles([5.0]), "'5.0' is not of type list"),
     "no duration": (json.dumps(point_document(POINT) | {"duration_s": 0}), "above 0"),
+    "an endless duration": (
+        json.dumps(point_document(POINT) | {"duration_s": 0.25}).replace("0.25,", "1e999,", 1),
+        "duration_s has inf, not a number from 0 to 1e",
+    ),
+    "negative tokens": (
+        json.dumps(point_document(POINT) | {"tokens": {"input": 1, "output": -5}}),
+        "tokens.output has -5",
+    ),
+    "a negative time": (with_percentiles([[50.0, -1.0]]), "latencies.ttft has -1"),
+    "an endless time": (with_percentiles([[50.0, 1e300]]), r"latencies.ttft has 1e\+300"),
+    "less than light needs": (with_percentiles([[50.0, 1e-320]]), "a time below 1e-06 ms"),
     "NaN": (json.dumps(point_document(POINT) | {"duration_s": float("nan")}), "NaN is no number"),
 }
 

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from generator.validation import schema
 
-NAMES = ("pareto", "compare", "efficiency", "plan")
+NAMES = ("pareto", "compare", "efficiency", "plan", "rehearsal")
 
 
 def described(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:

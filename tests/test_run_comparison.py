@@ -138,6 +138,76 @@ def test_a_pattern_allows_many_keys_and_drafts_are_in_the_configuration() -> Non
     assert [each.key for each in answer.allowed] == ["decode.block-size", "decode.max-num-seqs"]
 
 
+def sized(sequences: int, capture: int, batched: int, drafted: int = 3) -> dict[str, str]:
+    """Scheduling limits of decode, as collect names them."""
+    return {
+        "decode.max-num-seqs": str(sequences),
+        "decode.max-cudagraph-capture-size": str(capture),
+        "decode.max-num-batched-tokens": str(batched),
+        "decode.speculative-config.num-speculative-tokens": str(drafted),
+    }
+
+
+def blocks(prefill: str | None, decode: str | None) -> dict[str, str]:
+    stated = {"prefill.block-size": prefill, "decode.block-size": decode}
+    return {"prefill.x": "1", **{key: value for key, value in stated.items() if value}}
+
+
+# Factors before and after, whether the configuration differs too; what varies, what follows.
+CAPTURE, BATCHED = "decode.max-cudagraph-capture-size", "decode.max-num-batched-tokens"
+SEQUENCES, PREFILL_BLOCK, DECODE_BLOCK = (
+    "decode.max-num-seqs", "prefill.block-size", "decode.block-size",
+)  # fmt: skip
+CONSEQUENCES = {
+    "more sequences": (
+        sized(80, 320, 336), sized(96, 384, 400), BEFORE, [SEQUENCES], [CAPTURE, BATCHED],
+    ),
+    "a capture size of its own": (
+        sized(80, 320, 336), sized(96, 320, 400), BEFORE, [SEQUENCES], [BATCHED],
+    ),
+    "a capture size that followed before only": (
+        sized(80, 320, 336), sized(96, 512, 336), BEFORE, [CAPTURE, SEQUENCES], None,
+    ),
+    "without drafts": (
+        sized(80, 320, 336), sized(80, 80, 96, 0), OTHER, ["configuration"], [CAPTURE, BATCHED],
+    ),
+    "the capture size alone": (sized(80, 320, 336), sized(80, 256, 336), BEFORE, [CAPTURE], []),
+    "blocks of the pair": (
+        blocks("2176", "2176"), blocks(None, None), OTHER, ["configuration"],
+        [DECODE_BLOCK, PREFILL_BLOCK],
+    ),
+    "a block of one role": (
+        blocks("2176", "2176"), blocks("2176", None), OTHER, ["configuration", DECODE_BLOCK], None,
+    ),
+    "blocks of the same layouts": (
+        blocks("2176", "2176"), blocks(None, None), BEFORE, [DECODE_BLOCK, PREFILL_BLOCK], None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "deployment", "varied", "follows"), CONSEQUENCES.values(), ids=CONSEQUENCES
+)
+def test_what_follows_from_the_factor_is_no_second_one(
+    before: dict[str, str],
+    after: dict[str, str],
+    deployment: Deployment,
+    varied: list[str],
+    follows: list[str] | None,
+) -> None:
+    first = [replace(each, factors={**each.factors, **before}) for each in runs(BEFORE, 1)]
+    second = [replace(each, factors={**each.factors, **after}) for each in runs(deployment, 1)]
+    if follows is None:
+        with pytest.raises(InvalidInput) as caught:
+            compared(first, second)
+        told = [problem.message.split()[5].rstrip(":") for problem in caught.value.problems]
+        assert sorted(told) == sorted(varied)
+        return
+    answer = compared(first, second)
+    assert [each.key for each in answer.varied] == varied
+    assert [each.key for each in answer.consequences] == follows
+
+
 def test_a_side_that_mixes_is_refused() -> None:
     first, second = runs(BEFORE, 1, 1)
     mixed = [first, with_contract(second, workload__isl="4096")]

@@ -14,9 +14,18 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from generator.documents import read_document
+from generator.errors import InvalidInput
 from generator.estimation import estimate_spec
 from generator.results.distribution import Distribution
-from generator.results.point import Goodput, Invalidity, Latencies, MeasuredPoint, Requests, Tokens
+from generator.results.point import (
+    Goodput,
+    Invalidity,
+    Latencies,
+    MeasuredPoint,
+    Origin,
+    Requests,
+    Tokens,
+)
 from generator.results.point_file import points_text
 from generator.stopping.ladders import Capacity, Ladder, planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
@@ -80,6 +89,34 @@ def answers(runs: NextRuns) -> tuple[tuple[int, ...], ...]:
     """Measured, to run and to skip."""
     (found,) = runs.ladders
     return tuple(found.concurrencies(answer) for answer in Answer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"contract": {"vllm.version": "0.27.0"}}, "vllm.version: 0.26.0 (2), 0.27.0 (1)"),
+        ({"origin": Origin.MEASURED}, "origin: synthetic (2), measured (1)"),
+        (
+            {"goodput": Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=1, tokens_per_s=9)},
+            "goodput limits: not stated (2), TTFT 250 ms, gap 50 ms (1)",
+        ),
+    ],
+    ids=["engine", "origin", "goodput beside throughput"],
+)
+def test_results_of_different_contracts(ladder: Ladder, changes: dict[str, Any], key: str) -> None:
+    contract = {"vllm.version": "0.26.0"}
+    listed = [point(each, 100.0 * each, contract=contract) for each in (1, 2)]
+    listed.append(point(4, 400.0, **{"contract": contract, **changes}))
+    with pytest.raises(InvalidInput) as caught:
+        verdicts(ladder, listed)
+    assert f"runs of different contracts, {key}" in str(caught.value)
+    mixed = next_runs(listed, [ladder], StopLimits(), may_mix=True)
+    assert "MIXED: the results do not share one contract" in mixed.notes[0]
+    assert answers(mixed)[0] == (1, 2, 4)
+    # What ran under another recipe is left out anyway.
+    other = point(4, 400.0, **{"contract": contract, **changes})
+    stranger = replace(other, subject=replace(other.subject, digest="f" * 16))
+    assert answers(verdicts(ladder, [*listed[:2], stranger])) == ((1, 2), (4, 8, 16, 32), ())
 
 
 def only_stop(runs: NextRuns) -> tuple[Rule | None, str]:
@@ -210,9 +247,15 @@ PASSED = [
 
 
 def measured(changes: dict[str, Any]) -> list[MeasuredPoint]:
-    """Rungs 1 and 2 that grow, and 4 with these changes."""
+    """Rungs 1 and 2 that grow, and 4 with these changes; goodput is of all or of none."""
     fields = {key: value for key, value in changes.items() if key != "rate"}
-    return [*growing(1, 2), point(4, changes.get("rate", 400), **fields)]
+    lower = growing(1, 2)
+    if goodput := changes.get("goodput"):
+        lower = [
+            replace(each, goodput=replace(goodput, tokens_per_s=each.total_tokens_per_s))
+            for each in lower
+        ]
+    return [*lower, point(4, changes.get("rate", 400), **fields)]
 
 
 @pytest.mark.parametrize(("changes", "limits", "rule", "reason"), STOPPED)

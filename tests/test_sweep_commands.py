@@ -153,7 +153,7 @@ def test_a_signal_to_debug_ends_the_launcher(folder: Path, number: signal.Signal
 def test_sweep_is_submitted_followed_and_resumed() -> None:
     lines = answer("submit", "recipes", *FAST, "--command", WORK)
     assert lines[-1] == (
-        "Sent 3 jobs in 1 array; pdrecipe status --sweep sweeps/tiny follows them."
+        "Sent 3 jobs in 1 array; pdrecipe status --watch sweeps/tiny follows them."
     )
     assert states() == {"a1": "done", "a2": "done", "b13": "failed", "c4": "done"}
     found = document(code=10)
@@ -256,12 +256,13 @@ def test_every_problem_of_every_recipe_is_told() -> None:
         (["submit", "recipes", "--command", "'"], 2, "cannot be split: No closing quotation"),
         (["submit", "recipes", "--command", "x {foo}"], 3, "has no placeholder {foo}"),
         (["submit", "recipes", "--cluster", "debug"], 3, "needs to know where srt-slurm lies"),
-        (["submit", ".", "--command", "x"], 3, "holds no recipes (name recipes)"),
+        (["submit", ".", "--command", "x"], 3,
+         "holds no recipes itself, only in folders below it (name those to send: recipes)"),
         (["submit", "recipes", "--sweep", "recipes", "--cluster", "debug", "--command", "x",
           "--yes"], 3, "holds other files"),
         (["submit", "recipes", "--name", "a b", "--command", "x"], 3, "cannot begin the names"),
         (["status"], 3, "no sweep here (name its folder with --sweep: none under sweeps/)"),
-        (["status", "recipes"], 3, "no sweep here"),
+        (["status", "recipes"], 3, "recipes: is not a sweep"),
         (["resume", "--sweep", "recipes"], 3, "recipes: is not a sweep"),
         (["logs"], 2, "Missing argument 'POINT'"),
     ],
@@ -373,7 +374,7 @@ def test_logs_of_a_point() -> None:
     assert (result.exit_code, result.stdout) == (0, "ran 13\n")
     assert result.stderr.startswith("==> ")
     assert refusal(run("logs", "tiny-a"), 3) == [
-        "error: name one point, not 2 (pdrecipe status names them)"
+        "error: name one point, not 2 (pdrecipe status --all sweeps/tiny names them)"
     ]
     assert refusal(run("logs", "tiny-b", "--attempt", "2"), 3)[0].startswith("error: ")
     assert refusal(run("logs", "tiny-x"), 3) == [
@@ -406,6 +407,23 @@ def test_watch_cancel_and_follow_on_this_machine() -> None:
 def status_of(sweep: str) -> dict[str, str]:
     points = json.loads(run("status", sweep, "--json").stdout)["points"]
     return {each["point"]: each["state"] for each in points}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("text", ["{", '{"version": 1}'], ids=["not JSON", "no result"])
+def test_watch_and_follow_end_at_a_result_that_cannot_be_read(text: str) -> None:
+    """In processes of their own: they must not go on for ever."""
+    answer("submit", "recipes/c.yaml", *FAST, "--command", "true", "--sweep", "s")
+    (result,) = Path("s").rglob("result.json")
+    result.write_text(text, encoding="utf-8")
+    start = "from generator.cli import main; main()"
+    for words in (["status", "s", "--watch"], ["logs", "s", "tiny-c", "--follow"]):
+        command = [sys.executable, "-c", start, *words]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+        assert ended.returncode == (10 if "status" in words else 0), ended.stderr
+        if "status" in words:
+            assert f"{result.resolve()}: " in ended.stdout
+            assert "(delete it, then pdrecipe resume)" in ended.stdout
 
 
 # --- a folder that cannot be written ----------------------------------------------------------
@@ -473,7 +491,7 @@ def test_submission_that_was_cut_short_before_its_points() -> None:
     for name in ("arrays", "points"):
         shutil.rmtree(f"s/{name}")
     Path("s/ledger.jsonl").unlink()
-    told = ["no points: the submission was cut short; submit again."]
+    told = ["no points: the submission was cut short; submit the recipes again."]
     assert answer("status", "s", code=10) == told
     assert answer("resume", "s", "--yes", code=10) == told
     assert document("s", code=10)["complete"] is False
@@ -532,7 +550,7 @@ def test_sites_paths_are_looked_for_before_anything_is_sent_again(words: list[st
     ("words", "code", "message"),
     [
         (["recipes", "--command", ""], 3, "the command is empty"),
-        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a number"),
+        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a finite"),
         (["", "--command", "true"], 2, "the path is empty"),
         (["recipes", "--sweep", "", "--command", "true"], 2, "the path is empty"),
     ],

@@ -144,7 +144,7 @@ def test_client_killed_at_every_step_of_submission(
     for at in range(steps + 1):
         folder = home / f"{at:03}"
         monkeypatch.chdir(folder)
-        assert eventually(lambda: states()["done"] == 3, 120), (at, document())
+        assert eventually(lambda: states()["done"] == 3), (at, document())
         assert_all_done_once(folder, 3)
 
 
@@ -169,7 +169,7 @@ def test_an_sbatch_that_outlives_its_client_delivers_nothing_to_do(
         names = rack.ask("squeue", "-h", "-t", "all", "-o", "%j").split()
         return {f"tiny.{token}" for token in intended} <= set(names)
 
-    assert eventually(both_came, 15)
+    assert eventually(both_came)
     assert_states(done=3)
     assert_all_done_once(home, 3)
 
@@ -206,7 +206,7 @@ def test_ledger_whose_clock_runs_backwards(home: Path) -> None:
     write_recipes(3)
     jobs_last(home, 3)
     submit(home)
-    assert eventually(lambda: states()["running"] >= 1, 20)
+    assert eventually(lambda: states()["running"] >= 1)
     path = Path("s/ledger.jsonl")
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for number, record in enumerate(records):
@@ -268,7 +268,7 @@ def test_full_disk(home: Path, disk: Path, rack: RunningRack) -> None:
     assert jobs_in_the_queue(rack) == []
     ballast.unlink()
     submit(home, sweep=sweep)
-    assert eventually(lambda: len(notes(home, "began")) == 3, 20)
+    assert eventually(lambda: len(notes(home, "began")) == 3)
 
     path = Path(sweep, "ledger.jsonl")
     fill_page(path)
@@ -279,7 +279,7 @@ def test_full_disk(home: Path, disk: Path, rack: RunningRack) -> None:
     assert_one_line(found, "no space left on the device")
     assert json.loads(found.stdout)["counts"]["running"] == 3
     Path("go").touch()
-    assert eventually(lambda: jobs_in_the_queue(rack) == [], 30)
+    assert eventually(lambda: jobs_in_the_queue(rack) == [])
     assert states(sweep)["done"] == 0  # no result could be kept
     refused = run("resume", sweep, "--yes")
     assert refused.exit_code == 3
@@ -298,7 +298,7 @@ def test_read_only_folder(home: Path, disk: Path, rack: RunningRack) -> None:
     jobs_last(home, "x")
     submit(home, sweep=sweep)
     assert_states(sweep=sweep, failed=2)
-    assert eventually(lambda: jobs_in_the_queue(rack) == [], 20)
+    assert eventually(lambda: jobs_in_the_queue(rack) == [])
     jobs_last(home, 0)
     before = Path(sweep, "ledger.jsonl").read_bytes()
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)

@@ -63,7 +63,7 @@ def test_a_full_cluster_holds_nobody_up(
 ) -> None:
     monkeypatch.setattr("generator.sweep.preflight.WAIT_S", 2)
     rack.ask("sbatch", "--exclusive", "--nodes=18", "--output=/dev/null", "--wrap=sleep 100")
-    assert eventually(lambda: rack.ask("squeue", "-h", "-t", "R").strip() != "", 20)
+    assert eventually(lambda: rack.ask("squeue", "-h", "-t", "R").strip() != "")
     write_recipes(2)
     site = write_site(home, models={"ours": str(home)})
     sent = run(*submission(home, "--site", site))

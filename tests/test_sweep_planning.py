@@ -212,7 +212,7 @@ def test_slurm_without_the_option_gets_no_segment() -> None:
 
 def test_segment_that_does_not_divide() -> None:
     swept = recipe(text=V2 + "sbatch_directives: {segment: '3'}\n")
-    with pytest.raises(InvalidInput, match=r"segment 3 does not divide the 4 nodes of the job"):
+    with pytest.raises(InvalidInput, match=r"segment 3 does not divide the job's 4 nodes"):
         sbatch_parameters(swept, RACK)
 
 

@@ -15,8 +15,10 @@ from tests.rack_sweeps import (
     jobs_last,
     known_jobs,
     states,
+    submission,
     submit,
     watch,
+    write_recipe,
     write_recipes,
 )
 from tests.small_specs import run
@@ -47,6 +49,40 @@ def test_canary_holds_the_rest_on_slurm(home: Path) -> None:
     assert [each["why"][:10] for each in document()["points"][1:]] == ["held until"] * 2
     assert eventually(lambda: states()["done"] == 3)
     assert_all_done_once(home, 3)
+
+
+def test_what_slurm_cannot_take_is_known_before_anything_is_sent(
+    home: Path, rack: RunningRack
+) -> None:
+    """A partition that is not there, a path in which Slurm would put something else."""
+    write_recipe("r000", ("time_limit: '1:00:00'", "time_limit: '1:00:00', partition: nightly"))
+    before = known_jobs(rack)
+    refused = run(*submission(home))
+    assert refused.exit_code == 3, refused.output
+    assert (
+        "recipes/r000.yaml: slurm.partition: this Slurm has no partition 'nightly'"
+        " (it has batch, urgent)" in refused.stderr
+    )
+    write_recipe("r000")
+    refused = run(*submission(home, sweep="at 100%"))
+    assert refused.exit_code == 3, refused.output
+    assert "at 100%: has % in its path" in refused.stderr
+    assert {each.name for each in home.iterdir()} == {"note.py", "recipes", "seconds"}
+    assert known_jobs(rack) == before
+
+
+def test_refusal_of_sbatch_is_the_reason_that_status_tells(home: Path) -> None:
+    nowhere = ("'1:00:00'}", "'1:00:00'}\nsbatch_directives: {constraint: nowhere}")
+    write_recipe("r000", nowhere)
+    refused = run(*submission(home))
+    assert refused.exit_code == 5, refused.output
+    assert "sbatch refused: " in refused.stderr
+    (point,) = document()["points"]
+    assert point["state"] == "lost"
+    assert point["why"].startswith("sbatch refused: ")
+    assert "Invalid feature specification" in point["why"]
+    write_recipe("r000")
+    assert "lost: sbatch refused: " in run("resume", "s", "--dry-run").stdout
 
 
 @pytest.mark.faults

@@ -8,6 +8,7 @@ import pytest
 
 from generator.cluster.job_file import PointResult
 from generator.cluster.protocol import JobState, Phase, SbatchParameters, StateReport
+from generator.cluster.starts import Start
 from generator.sweep.events import (
     Asked,
     CancelledBy,
@@ -92,9 +93,18 @@ def state_of(
     return first.state, first.why
 
 
-def look(answer: StateReport | None = None, *results: PointResult, **more: bool) -> Observation:
+def look(answer: StateReport | None = None, *results: PointResult, **more: object) -> Observation:
     found = {each.point_id: each for each in results}
     return Observation(results=found, report=answer or report(), **more)  # type: ignore[arg-type]
+
+
+def started(*restarts: int) -> dict[tuple[str, int], tuple[Start, ...]]:
+    """What a job wrote down that began so often, each time on other nodes."""
+    starts = (
+        Start(token="t", job_id="7", restarts=count, at=0.0, nodes=(f"n{number}",))
+        for number, count in enumerate(restarts, 1)
+    )
+    return {("t", 0): tuple(starts)}
 
 
 # --- while a job is on its way ----------------------------------------------------------------
@@ -165,6 +175,57 @@ def test_preempted_job_runs_again_and_is_counted_once() -> None:
     _, statuses = after(events, look(report(), result("d-c1"), result("d-c2")))
     assert [each.state for each in statuses] == [PointState.DONE, PointState.DONE]
     assert [each.attempts for each in statuses] == [1, 1]
+
+
+AGAIN = Requeued(token="t", index=0, why="it began run 2 between two looks")
+ON_N2 = Running(token="t", index=0, nodes=("n2",))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        report(job(Phase.RUNNING, nodes=("n1",))),
+        report(job(Phase.RUNNING)),
+        report(job(Phase.PENDING, reason="BeginTime")),
+        report(),
+        report(queue=False, accounting=False),
+    ],
+    ids=["the run before", "its end", "between the runs", "already gone", "nothing"],
+)
+def test_requeue_is_known_of_the_job_itself_whatever_the_queue_told(answer: StateReport) -> None:
+    """The queue was asked a moment before the job began again, or has shown neither end."""
+    recorded, _ = after(RAN, look(answer, starts=started(0, 1)))
+    assert recorded == [AGAIN, ON_N2]
+    answer = report(job(Phase.RUNNING, nodes=("n2",)))
+    assert after([*RAN, *recorded], look(answer, starts=started(0, 1)))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("starts", "count"),
+    [
+        (started(0), 0),
+        (started(1), 1),  # nothing of the first run began
+        (started(0, 0), 1),  # a killed slurmctld forgot to count
+        (started(0, 1, 3), 3),
+        ({}, 0),
+    ],
+    ids=str,
+)
+def test_requeues_of_a_job_that_nobody_looked_at(
+    starts: dict[tuple[str, int], tuple[Start, ...]], count: int
+) -> None:
+    recorded, _ = after(SENT, look(report(), result("d-c1"), result("d-c2"), starts=starts))
+    assert [isinstance(each, Requeued) for each in recorded].count(True) == count
+    assert [each.state for each in recorded if isinstance(each, Ended)] == [End.DONE] * 2
+    assert after([*SENT, *recorded], look(report(), starts=starts))[0] == []
+
+
+def test_requeue_that_was_seen_is_not_recorded_again() -> None:
+    events = [*RAN, Requeued(token="t", index=0, why="PREEMPTED")]
+    ending = report(job(Phase.RUNNING))  # COMPLETING: the nodes of the run before come back
+    assert after(events, look(ending, starts=started(0)))[0] == []
+    answer = report(job(Phase.RUNNING, nodes=("n2",)))
+    assert after(events, look(answer, starts=started(0, 1)))[0] == [ON_N2]
 
 
 # --- how a job ends ---------------------------------------------------------------------------
@@ -251,7 +312,12 @@ def test_one_failed_point_of_a_job_leaves_the_others() -> None:
         look(report(job(Phase.RUNNING, asked="sacct"))),
         look(report(job(Phase.RUNNING, asked="sacct", elapsed_s=3600 + OVERTIME_S))),
         look(report(job(Phase.RUNNING, asked="sacct", elapsed_s=10**6), queue=False)),
-        look(report(job(Phase.PENDING, asked="sacct", elapsed_s=10**6))),
+        look(report(job(Phase.PENDING, asked="sacct"), accounting=False)),
+        look(
+            report(job(Phase.PENDING, asked="sacct")),
+            starts=started(0),
+            at=3600.0 + OVERTIME_S,
+        ),
     ],
     ids=[
         "squeue",
@@ -261,7 +327,8 @@ def test_one_failed_point_of_a_job_leaves_the_others() -> None:
         "sacct lags",
         "its time may not be over",
         "squeue, and sacct never heard the end",
-        "sacct has it pending",
+        "sacct has it pending, and lags",
+        "sacct has it pending, and its last run may not be over",
     ],
 )
 def test_silence_ends_nothing(seen: Observation) -> None:
@@ -281,6 +348,26 @@ def test_job_that_accounting_runs_for_ever_is_lost_once_its_time_is_over() -> No
         "gone from the queue without a result; accounting has it RUNNING for 90 of its 60 minutes",
     )
     assert chosen([status(state, why=why)], unfinished) == {"p": f"lost: {why}"}
+
+
+@pytest.mark.parametrize(
+    ("starts", "at", "told"),
+    [
+        ({}, 0.0, "and it never began"),
+        (started(0), 3660.0 + OVERTIME_S, "and its last run began 91 minutes ago"),
+    ],
+    ids=["never began", "began once"],
+)
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.HELD, Phase.REQUEUED])
+def test_job_that_waits_in_accounting_alone_is_lost(
+    phase: Phase, starts: dict[tuple[str, int], tuple[Start, ...]], at: float, told: str
+) -> None:
+    """Its controller lost it, as one that is killed loses its last seconds."""
+    seen = look(report(job(phase, state="PENDING", asked="sacct")), starts=starts, at=at)
+    assert state_of(RAN, seen, twice=False)[0] is PointState.UNKNOWN
+    state, why = state_of(RAN, seen)
+    gone = "gone from the queue without a result; accounting still calls it PENDING"
+    assert (state, why) == (PointState.LOST, f"{gone}, {told}")
 
 
 def test_job_over_its_time_that_the_queue_still_has_is_not_lost() -> None:

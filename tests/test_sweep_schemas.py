@@ -23,6 +23,7 @@ from tests.small_sweeps import recipes, resume, submit, sweep_folder
 
 LEDGER = Draft202012Validator(schema("ledger"))
 STATUS = Draft202012Validator(schema("status"))
+NAMES = ("ledger", "status", "job", "result", "submission", "cancellation", "logs")
 
 
 def errors(validator: Any, document: Any) -> list[str]:
@@ -41,7 +42,7 @@ def described(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 ALL = [
     pytest.param(name, each, id=place)
-    for name in ("ledger", "status", "job", "result")
+    for name in NAMES
     for place, each in described(schema(name), name)
 ]
 
@@ -50,11 +51,11 @@ ALL = [
 def test_property_is_described_and_its_examples_are_valid(name: str, part: dict[str, Any]) -> None:
     assert part["description"].endswith(".")
     assert part["examples"]
-    alone = Draft202012Validator({**part, "$defs": schema(name)["$defs"]})
+    alone = Draft202012Validator({**part, "$defs": schema(name).get("$defs", {})})
     assert [each for each in part["examples"] if not alone.is_valid(each)] == []
 
 
-@pytest.mark.parametrize("name", ["ledger", "status", "job", "result"])
+@pytest.mark.parametrize("name", NAMES)
 def test_schema_is_a_schema(name: str) -> None:
     Draft202012Validator.check_schema(schema(name))
 
@@ -148,7 +149,9 @@ def test_job_and_result_are_read(tmp_path: Path) -> None:
     job = read_job_file(written(tmp_path, "job.json", {**JOB, "launcher": LAUNCHER, "new": 1}))
     assert job.launcher == SrtctlLauncher(checkout=Path("/c"), python=Path("/p"))
     assert job.points[0].folder == Path("/s/points/a-c1")
-    found = read_result(written(tmp_path, "result.json", RESULT))
+    folder = tmp_path / "a-c1"
+    folder.mkdir()
+    found = read_result(written(folder, "result.json", RESULT))
     assert found is not None
     assert (found.nodes, found.concurrency) == (("n1",), None)
 

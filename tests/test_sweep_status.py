@@ -22,4 +22,4 @@ def test_nodes_in_trouble(state: str, reason: str, said: str) -> None:
     nothing = Look(
         history=history([]), observation=Observation(results={}), statuses=(), notices=()
     )
-    assert advice(nothing, [NodeProblem(node="n1", state=state, reason=reason)]) == [said]
+    assert advice(nothing, [NodeProblem(node="n1", state=state, reason=reason)], "s") == [said]

@@ -243,7 +243,7 @@ def test_lost_jobs_wait_for_a_queue_that_answers(tmp_path: Path) -> None:
     view = resume(folder, cluster, never_sent)
     assert states(view) == {PointState.LOST: 1}
     cluster.queue_answers = False
-    with pytest.raises(ClusterFailure, match="are not surely gone"):
+    with pytest.raises(ClusterFailure, match="not surely gone: 1 job that"):
         submit(folder, cluster, (), unfinished)
     assert cluster.submissions == 1
 
@@ -256,13 +256,13 @@ def test_points_by_id_beginning_recipe_and_file(tmp_path: Path) -> None:
     submit(folder, cluster, [numbered(0, loads="64x128"), numbered(1)])
     known = history(folder.ledger.read().events)
     first, second, third = known.points
-    assert named_points([first], known) == [first]
-    assert named_points([first[:6]], known) == [first, second]
-    assert named_points(["tiny-1"], known) == [third]
-    assert named_points(["tiny.yaml"], known) == [first, second, third]
+    assert named_points([first], known, "s") == [first]
+    assert named_points([first[:6]], known, "s") == [first, second]
+    assert named_points(["tiny-1"], known, "s") == [third]
+    assert named_points(["tiny.yaml"], known, "s") == [first, second, third]
     with pytest.raises(InvalidInput) as error:
-        named_points(["tiny-9", first, "x"], known)
+        named_points(["tiny-9", first, "x"], known, "s")
     assert [str(each) for each in error.value.problems] == [
         "no point 'tiny-9' in this sweep (did you mean 'tiny-1'?)",
-        "no point 'x' in this sweep (pdrecipe status names them)",
+        "no point 'x' in this sweep (pdrecipe status --all s names them)",
     ]

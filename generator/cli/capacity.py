@@ -23,6 +23,7 @@ from generator.capacity_view import (
 )
 from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
+from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table
 from generator.comparison import compare_variants
 from generator.comparison_view import (
@@ -82,7 +83,7 @@ def _gib_in_bytes(_: click.Context, __: click.Parameter, value: str | None) -> i
 @click.option(
     "--range-ratio",
     "random_range_ratio",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     help="Lengths vary from this share of --isl and --osl; 1 where absent.",
 )
 @engine_flags

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from generator.cli.goodput import limit_ns
+from generator.cli.number import FiniteRange
 from generator.cli.output import echo, table, talk
 from generator.cli.progress import progress
 from generator.collection.collect import Collection, Wishes
@@ -18,7 +21,8 @@ from generator.collection.collection_view import (
     points_table,
     summary,
 )
-from generator.errors import InvalidInput, Problem
+from generator.errors import InvalidInput, Problem, one_line
+from generator.goodput.acceptance import Limits
 from generator.results.point import Origin
 from generator.results.point_file import write_points
 from generator.spec_reader import load_spec
@@ -39,7 +43,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     "--spec", type=click.Path(path_type=Path), help="Spec with the accuracy that points must reach."
 )
 @click.option(
-    "--min-accuracy", type=click.FloatRange(0, 1), help="That accuracy, instead of the spec's."
+    "--min-accuracy", type=FiniteRange(0, 1), help="That accuracy, instead of the spec's."
 )
 @click.option(
     "--origin",
@@ -47,6 +51,12 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     default=str(Origin.MEASURED),
     show_default=True,
     help="What runs are that do not say so themselves.",
+)
+@click.option(
+    "--ttft-ms", "ttft_ns", callback=limit_ns, help="Count goodput: limit of the first token."
+)
+@click.option(
+    "--max-gap-ms", "max_gap_ns", callback=limit_ns, help="Count goodput: limit of every gap."
 )
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 def collect(
@@ -56,6 +66,8 @@ def collect(
     spec: Path | None,
     min_accuracy: float | None,
     origin: str,
+    ttft_ns: int | None,
+    max_gap_ns: int | None,
     as_json: bool,
 ) -> None:
     """Collect the results of srt-slurm runs and of sweeps below each DIR.
@@ -63,6 +75,9 @@ def collect(
     Every recipe and concurrency becomes a line of the file. A point that its own figures speak
     against is kept and marked invalid. Files that cannot be used are named on stderr, one line
     each, and spoil nothing else.
+
+    With --ttft-ms and --max-gap-ms a point whose client listed its requests gets its goodput, as
+    pdrecipe goodput counts it, per second of the measured interval: an axis of pdrecipe pareto.
 
     Exit codes: 0 there are points, though files may have been left out; 3 there are none.
     """
@@ -74,7 +89,8 @@ def collect(
             raise InvalidInput(
                 Problem(message="has no accuracy threshold", hint=hint, source=str(spec))
             )
-    collection = _collected(folders, threshold, Origin(origin))
+    wishes = Wishes(origin=Origin(origin), threshold=threshold, limits=_limits(ttft_ns, max_gap_ns))
+    collection = _collected(folders, wishes)
     if not collection.points:
         message = "no point was collected"
         hint = "each run folder needs its config.yaml and the reports of its benchmark"
@@ -89,7 +105,15 @@ def collect(
     talk(f"{summary(collection)}: {out}")
 
 
-def _collected(folders: tuple[Path, ...], threshold: float | None, origin: Origin) -> Collection:
+def _limits(ttft_ns: int | None, max_gap_ns: int | None) -> Limits | None:
+    if ttft_ns is None and max_gap_ns is None:
+        return None
+    if ttft_ns is None or max_gap_ns is None:
+        raise click.UsageError("goodput takes both limits: --ttft-ms and --max-gap-ms")
+    return Limits(ttft_ns=ttft_ns, max_gap_ns=max_gap_ns)
+
+
+def _collected(folders: tuple[Path, ...], wishes: Wishes) -> Collection:
     """The collection, with a line on stderr that moves while runs and large files are read."""
     here = ""
     with progress("collecting:") as tick:
@@ -99,16 +123,11 @@ def _collected(folders: tuple[Path, ...], threshold: float | None, origin: Origi
             here = name
             tick(name)
 
-        wishes = Wishes(
-            origin=origin,
-            threshold=threshold,
-            on_run=on_run,
-            on_chunk=lambda: tick(f"{here} (large)"),
-        )
-        return collect_runs(folders, wishes)
+        told = replace(wishes, on_run=on_run, on_chunk=lambda: tick(f"{here} (large)"))
+        return collect_runs(folders, told)
 
 
 def _show(collection: Collection) -> None:
     echo(table(*points_table(collection)))
     for line in (*invalid_lines(collection), *missing_lines(collection)):
-        echo(line)
+        echo(one_line(line))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table
 from generator.cli.pareto import read_all
 from generator.pareto.axes import axis
@@ -43,7 +44,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
     metavar="NAME,...",
     help="Figures to compare: the axes of pdrecipe pareto.",
 )
-@click.option("--gpu-hour-price", type=click.FloatRange(0, min_open=True), help="For cost figures.")
+@click.option("--gpu-hour-price", type=FiniteRange(0, min_open=True), help="For cost figures.")
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 def compare(
     *,
@@ -57,9 +58,10 @@ def compare(
     """Print the points of results A beside those of B, and whether a change is one.
 
     Points pair by configuration and concurrency, or by concurrency alone where each file has one
-    configuration. The runs may differ in one factor: where their contracts or factors differ in
-    more, the differences are named and the exit code is 3, unless --allow lets them pass. A
-    percentile is shown only where the samples support it.
+    configuration. The runs may differ in one factor and in what follows from it, as the capture
+    size from max-num-seqs. Where their contracts or factors differ in more, the differences are
+    named and the exit code is 3, unless --allow lets them pass. A percentile is shown only where
+    the samples support it.
     """
     axes = tuple(axis(name, gpu_hour_price) for name in figures)
     answer = compare_runs(read_all((before,)), read_all((after,)), axes, allow)

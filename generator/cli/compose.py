@@ -8,12 +8,15 @@ from pathlib import Path
 import click
 
 from generator.cli.measured import profile_option
+from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
+from generator.cli.pareto import read_all
 from generator.cli.progress import progress
 from generator.composition import compose as composing
 from generator.composition.compose import DEFAULT_MARGIN, Composition
 from generator.composition.document import composition_document
 from generator.composition.pairs import Target
+from generator.composition.phase_points import read_phases
 from generator.composition.view import (
     comparison_notes,
     comparison_rows,
@@ -26,7 +29,6 @@ from generator.composition.view import (
 from generator.composition.written_groups import groups_lines
 from generator.estimation import named_by, profiles_of
 from generator.facts import MeasuredProfile
-from generator.results.point_file import read_points
 from generator.spec_reader import load_spec
 from generator.spec_rewriting import with_sections, write_spec
 from generator.workload import parse_concurrencies
@@ -49,7 +51,7 @@ def concurrencies_given(
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option(
     "--margin",
-    type=click.FloatRange(0, 0.9),
+    type=FiniteRange(0, 0.9),
     default=DEFAULT_MARGIN,
     show_default=True,
     help="Share of the prefill rate kept for transfer and queueing.",
@@ -62,6 +64,7 @@ def concurrencies_given(
 @click.option(
     "--against", type=click.Path(path_type=Path), help="Another spec, to compare deployments with."
 )
+@click.option("--mix", "may_mix", is_flag=True, help="Also where the contracts of runs differ.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write SPEC with these deployments.")
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 @profile_option
@@ -72,6 +75,7 @@ def compose(
     margin: float,
     concurrencies: tuple[int, ...],
     against: Path | None,
+    may_mix: bool,
     write: Path | None,
     as_json: bool,
     profiles: tuple[MeasuredProfile, ...],
@@ -79,7 +83,8 @@ def compose(
     """Propose deployments for SPEC from RESULTS of its phase studies.
 
     Layouts on each phase's own frontier, as many prefill workers as keep one decode worker fed,
-    and only what holds the load at SPEC's request length.
+    and only what holds the load at SPEC's request length. Results whose contracts differ in more
+    than the phases' own workloads are refused (exit code 3), unless --mix.
     """
     read = load_spec(spec)
     architecture, accelerator, defaults = named_by(read)
@@ -91,9 +96,11 @@ def compose(
         defaults=defaults,
         profiles=(*profiles, *profiles_of(read)),
     )
+    points = read_all((results,))
+    phases = read_phases(points, read.workload, read.cluster.gpu, may_mix=may_mix)
     with progress("composing") as tick:
         composition = composing.compose(
-            read_points(results),
+            phases,
             target,
             margin=margin,
             concurrencies=concurrencies,

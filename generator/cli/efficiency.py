@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from generator.files import write_text_atomically
 from generator.hf_config import load_architecture
 from generator.planning.efficiency_file import efficiency_document, read_efficiencies
 from generator.planning.efficiency_view import (
+    acceptance_lines,
     efficiency_notes,
     efficiency_table,
     residual_table,
@@ -67,7 +69,8 @@ def calibrate_results(
 def _show(calibration: EfficiencyCalibration) -> None:
     found = calibration.efficiencies
     echo(f"{table(*efficiency_table(found))}\n\n{table(*residual_table(found))}\n")
-    for text in (*efficiency_notes(found), *unused_lines(calibration)):
+    notes = (efficiency_notes(found), acceptance_lines(calibration), unused_lines(calibration))
+    for text in itertools.chain(*notes):
         paragraph(text)
 
 

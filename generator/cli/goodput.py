@@ -30,11 +30,14 @@ def _nanoseconds(text: str, unit_ns: int) -> int:
     return round(value * unit_ns)
 
 
-def _limit(_: click.Context, __: click.Parameter, value: str) -> int:
-    limit_ns = _nanoseconds(value, NS_PER_MS)
-    if not limit_ns:
+def limit_ns(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    """A limit in milliseconds as whole nanoseconds; None where the option is absent."""
+    if value is None:
+        return None
+    limit = _nanoseconds(value, NS_PER_MS)
+    if not limit:
         raise click.BadParameter("a limit must be above 0 ms")
-    return limit_ns
+    return limit
 
 
 def _window(_: click.Context, __: click.Parameter, value: str | None) -> Window | None:
@@ -52,10 +55,10 @@ def _window(_: click.Context, __: click.Parameter, value: str | None) -> Window 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
-    "--ttft-ms", "ttft_ns", required=True, callback=_limit, help="Limit of the first token."
+    "--ttft-ms", "ttft_ns", required=True, callback=limit_ns, help="Limit of the first token."
 )
 @click.option(
-    "--max-gap-ms", "max_gap_ns", required=True, callback=_limit, help="Limit of every gap."
+    "--max-gap-ms", "max_gap_ns", required=True, callback=limit_ns, help="Limit of every gap."
 )
 @click.option(
     "--window",

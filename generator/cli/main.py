@@ -26,6 +26,7 @@ _COMMANDS = {
     "migrate": "generator.cli.migrate",
     "compose": "generator.cli.compose",
     "next": "generator.cli.next",
+    "rehearse": "generator.cli.rehearse",
     "submit": "generator.cli.submit",
     "status": "generator.cli.status",
     "resume": "generator.cli.resume",
@@ -40,6 +41,9 @@ _COMMANDS = {
     "compare": "generator.cli.compare",
     "report": "generator.cli.report",
 }
+
+
+_INTERRUPTED = 130  # what shells call 128 + SIGINT
 
 
 class PdrecipeGroup(click.Group):
@@ -65,6 +69,9 @@ class PdrecipeGroup(click.Group):
         except PdrecipeError as error:
             _report(error, as_json=as_json)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            talk("interrupted")
+            ctx.exit(_INTERRUPTED)
 
 
 def _is_json_asked(arguments: Sequence[str]) -> bool:
@@ -92,5 +99,6 @@ def _report(error: PdrecipeError, *, as_json: bool) -> None:
 def main() -> None:
     """Capacity-exact prefill/decode recipes for vLLM under Dynamo, rendered for srt-slurm.
 
-    Exit codes: 0 done, 2 usage, 3 invalid input, 4 nothing fits, 5 cluster, 10 the answer is no.
+    Exit codes: 0 done, 2 usage, 3 invalid input, 4 nothing fits, 5 cluster, 10 the answer is no,
+    130 interrupted (Ctrl-C).
     """

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from generator.cli.measured import profile_option
+from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
+from generator.cli.pareto import read_all
 from generator.errors import AnswerIsNo, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
-from generator.results.point_file import read_points
 from generator.spec_rewriting import with_sections, write_spec
 from generator.stopping.ladders import planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
@@ -28,13 +29,13 @@ _DEFAULTS = StopLimits()
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option(
     "--variation",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=_DEFAULTS.variation,
     show_default=True,
     help="Share by which repeated runs differ, where none was repeated.",
 )
-@click.option("--ttft-ms", type=click.FloatRange(0, min_open=True), help="Longest time to a token.")
-@click.option("--tpot-ms", type=click.FloatRange(0, min_open=True), help="Longest time per token.")
+@click.option("--ttft-ms", type=FiniteRange(0, min_open=True), help="Longest time to a token.")
+@click.option("--tpot-ms", type=FiniteRange(0, min_open=True), help="Longest time per token.")
 @click.option(
     "--percentile",
     type=click.Choice(["50", "90", "95", "99"]),
@@ -44,18 +45,19 @@ _DEFAULTS = StopLimits()
 )
 @click.option(
     "--preemption-share",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=_DEFAULTS.preemption_share,
     show_default=True,
     help="Preempted requests beyond which a ladder ends.",
 )
 @click.option(
     "--failure-share",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=_DEFAULTS.failure_share,
     show_default=True,
     help="Failed requests beyond which a ladder ends.",
 )
+@click.option("--mix", "may_mix", is_flag=True, help="Also where the contracts of runs differ.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write SPEC with these points only.")
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
 @profile_option
@@ -69,6 +71,7 @@ def next(  # noqa: A001 - the command's name
     percentile: str,
     preemption_share: float,
     failure_share: float,
+    may_mix: bool,
     write: Path | None,
     as_json: bool,
     profiles: tuple[MeasuredProfile, ...],
@@ -76,7 +79,8 @@ def next(  # noqa: A001 - the command's name
     """Say which points of SPEC are worth running, given RESULTS, and why the others are not.
 
     A ladder of concurrencies ends where capacity does, goodput no longer grows beyond variation, a
-    latency objective is violated, requests are preempted throughout, or fail.
+    latency objective is violated, requests are preempted throughout, or fail. Results of one phase
+    whose contracts differ are refused (exit code 3), unless --mix.
     """
     estimate = estimate_spec(spec, profiles)
     limits = StopLimits(
@@ -87,7 +91,8 @@ def next(  # noqa: A001 - the command's name
         preemption_share=preemption_share,
         failure_share=failure_share,
     )
-    runs = next_runs(read_points(results), planned_ladders(estimate), limits)
+    ladders = planned_ladders(estimate)
+    runs = next_runs(read_all((results,)), ladders, limits, may_mix=may_mix)
     if as_json:
         echo(json.dumps(next_document(runs), indent=2))
     else:

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import click
 
-from generator.errors import InvalidInput, PdrecipeError, Problem
+from generator.errors import InvalidInput, PdrecipeError, Problem, one_line
 
 _LEAST_WIDTH = 3
 _PAGE_WIDTH = 100
@@ -44,7 +44,18 @@ def echo(text: str = "") -> None:
 
 def paragraph(text: str) -> None:
     """Prose of the answer, wrapped so that it can be pasted into a review."""
-    echo(textwrap.fill(text, _PAGE_WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    echo(_filled(text, "", "  "))
+
+
+def _filled(text: str, first: str, others: str) -> str:
+    """A text in lines of the page, their indents given; control characters are escaped."""
+    return textwrap.fill(
+        one_line(" ".join(text.splitlines())),
+        _PAGE_WIDTH,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+    )
 
 
 def definitions(rows: Iterable[tuple[str, str]]) -> str:
@@ -52,14 +63,7 @@ def definitions(rows: Iterable[tuple[str, str]]) -> str:
     listed = list(rows)
     width = max((len(label) for label, _ in listed), default=0) + 2
     return "\n".join(
-        textwrap.fill(
-            text,
-            _PAGE_WIDTH,
-            initial_indent=label.ljust(width),
-            subsequent_indent=" " * width,
-            break_on_hyphens=False,
-        )
-        for label, text in listed
+        _filled(text, one_line(label).ljust(width), " " * width) for label, text in listed
     )
 
 
@@ -73,21 +77,23 @@ def problem_lines(error: PdrecipeError) -> list[str]:
     return [f"{click.style('error', fg='red')}: {problem}" for problem in error.problems]
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], unbroken: int = 0) -> str:
     """A Markdown table, its columns aligned: text to the left, figures to the right.
 
     A row of two cells under more headers says why it has no figures: its text takes the rest of
-    the line, wrapped. Where the page is too narrow, the widest texts are wrapped; figures never.
+    the line, wrapped. Where the page is too narrow, the widest texts are wrapped; figures never,
+    nor the first ``unbroken`` columns, whose texts are for pasting. Control characters are escaped:
+    names come from other people's files.
     """
-    body = [list(row) for row in rows]
+    body = [list(map(one_line, row)) for row in rows]
     whole = [row for row in body if len(row) == len(headers)]
     columns = list(zip(headers, *whole, strict=True))
     widths = [max(_LEAST_WIDTH, *map(len, column)) for column in columns]
     widths[0] = max(_LEAST_WIDTH, len(headers[0]), *(len(row[0]) for row in body))
     is_figure = [_is_figures(column[1:]) for column in columns]
     narrowest = [
-        width if right else min(width, max(_LEAST_TEXT_WIDTH, len(header)))
-        for header, width, right in zip(headers, widths, is_figure, strict=True)
+        width if right or place < unbroken else min(width, max(_LEAST_TEXT_WIDTH, len(header)))
+        for place, (header, width, right) in enumerate(zip(headers, widths, is_figure, strict=True))
     ]
     widths = _within_page(widths, narrowest)
 

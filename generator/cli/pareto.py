@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from generator import __version__
+from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table, talk
 from generator.errors import InvalidInput, Problem
 from generator.files import write_bytes_atomically, write_text_atomically
@@ -19,6 +21,7 @@ from generator.pareto.selection import PHASES
 from generator.pareto.study import ParetoQuestion, ParetoStudy, study
 from generator.pareto.tables import area_sentence, best_at_table, frontier_table, heading
 from generator.results.point_file import read_points
+from generator.results.repeats import without_copies
 
 if TYPE_CHECKING:
     from generator.results.point import MeasuredPoint
@@ -36,7 +39,7 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[fl
         start, stop = (float(part) for part in value.split(":"))
     except ValueError:
         raise click.BadParameter(f"{value!r} is not a range such as 20:150") from None
-    if not start < stop:
+    if not (start < stop and math.isfinite(stop - start)):
         raise click.BadParameter(f"{value!r} is not ascending")
     return start, stop
 
@@ -46,9 +49,12 @@ def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
     if value is None:
         return None
     try:
-        return tuple(float(part) for part in value.split(","))
+        numbers = tuple(float(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not a list of numbers such as 10,50") from None
+        numbers = ()
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise click.BadParameter(f"{value!r} is not a list of numbers such as 10,50")
+    return numbers
 
 
 @click.command()
@@ -62,8 +68,8 @@ def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
     help="What makes a curve: configuration, recipe, phase, origin, or a factor of the sweep.",
 )
 @click.option("--phase", type=click.Choice(PHASES), help="Only points of this phase.")
-@click.option("--min-accuracy", type=click.FloatRange(0, 1), help="Least accuracy, as a share.")
-@click.option("--gpu-hour-price", type=click.FloatRange(0, min_open=True), help="For cost axes.")
+@click.option("--min-accuracy", type=FiniteRange(0, 1), help="Least accuracy, as a share.")
+@click.option("--gpu-hour-price", type=FiniteRange(0, min_open=True), help="For cost axes.")
 @click.option("--x-range", callback=_range, metavar="A:B", help="Range of x for the area.")
 @click.option(
     "--at",
@@ -133,7 +139,7 @@ pareto.help = (pareto.help or "").replace("{axes}", ", ".join(AXIS_NAMES))
 
 
 def read_all(results: tuple[Path, ...]) -> list[MeasuredPoint]:
-    """The points of all files; raises InvalidInput with every line of any that is none."""
+    """The points of all files, copies once; raises InvalidInput with every line that is none."""
     points: list[MeasuredPoint] = []
     found: list[Problem] = []
     for path in results:
@@ -143,7 +149,7 @@ def read_all(results: tuple[Path, ...]) -> list[MeasuredPoint]:
             found += error.problems
     if found:
         raise InvalidInput(found)
-    return points
+    return without_copies(points)
 
 
 def show_study(answer: ParetoStudy) -> None:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import click
 
+from generator.cli.sweep_sending import send_again
 from generator.cli.sweep_work import (
     dry_run_option,
     found_sweep,
+    json_option,
     keep_others_out,
     preflight_option,
-    send_again,
     sweep_option,
     yes_option,
 )
+from generator.files import pasted
 from generator.sweep.history import History
 from generator.sweep.naming import named_points
 from generator.sweep.selection import Choice, failed, named
@@ -27,6 +29,7 @@ from generator.sweep.selection import Choice, failed, named
 @preflight_option
 @dry_run_option
 @yes_option
+@json_option
 def retry(
     *,
     points: tuple[str, ...],
@@ -35,6 +38,7 @@ def retry(
     look_first: bool,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Send points again that failed, were lost or cancelled; both attempts are kept.
 
@@ -46,6 +50,14 @@ def retry(
         raise click.UsageError("name points, or give --failed")
 
     def choose(known: History) -> Choice:
-        return failed if all_failed else named(named_points(words, known))
+        return failed if all_failed else named(named_points(words, known, pasted(folder.root)))
 
-    send_again(folder, choose, yes=yes, dry_run=dry_run, look_first=look_first)
+    send_again(
+        "retry",
+        folder,
+        choose,
+        yes=yes,
+        dry_run=dry_run,
+        look_first=look_first,
+        as_json=as_json,
+    )

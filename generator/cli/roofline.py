@@ -14,6 +14,7 @@ import click
 from generator.cli.efficiency import efficiency_option
 from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
+from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph
 from generator.engine_options import options_from_flags
 from generator.errors import InvalidInput, Problem
@@ -76,7 +77,7 @@ def _size(name: str, text: str) -> Callable[[FC], FC]:
 @click.option("--gpu", "gpu_name", help="GPU name, such as gb300.")
 @click.option("--layout", help="Parallel layout, such as TP4DP4+EP or TEP8.")
 @click.option("--mtp", type=click.IntRange(0, 16), help="Speculative tokens; 0.")
-@click.option("--acceptance-rate", type=click.FloatRange(0, 1), help="Of drafted tokens; 1.")
+@click.option("--acceptance-rate", type=FiniteRange(0, 1), help="Of drafted tokens; 1.")
 @click.option("--engine-version", help=f"vLLM version; {_DEFAULT_VERSION}.")
 @engine_flags
 @profile_option

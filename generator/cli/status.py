@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
+from generator.cli.number import FiniteRange
 from generator.cli.output import echo, table, talk
 from generator.cli.progress import bar, is_watched, show_line
 from generator.cli.sweep_work import (
     NOT_ALL_DONE,
+    json_option,
     keep_others_out,
     opened_client,
     sweep_alone,
@@ -19,18 +21,21 @@ from generator.cli.sweep_work import (
 )
 from generator.cluster.protocol import NodeProblem
 from generator.errors import ClusterFailure, InvalidInput, PdrecipeError
+from generator.files import pasted
 from generator.sweep.client import SweepClient
 from generator.sweep.looking import Look
+from generator.sweep.recipe_changes import changed_files, changes_notice
 from generator.sweep.selection import flakes
 from generator.sweep.status_document import is_complete, status_document
 from generator.sweep.status_view import (
-    MOVING,
     advice,
+    moving_points,
     status_headers,
     status_rows,
     status_summary,
 )
 from generator.sweep.statuses import PointState
+from generator.wording import plural
 
 
 @click.command()
@@ -38,10 +43,14 @@ from generator.sweep.statuses import PointState
 @sweep_option
 @click.option("--watch", is_flag=True, help="Follow until nothing moves any more.")
 @click.option(
-    "--every", type=click.FloatRange(1), default=10, show_default=True, help="Seconds, for --watch."
+    "--every",
+    type=FiniteRange(1, 86_400),
+    default=10,
+    show_default=True,
+    help="Seconds, for --watch.",
 )
-@click.option("--all", "all_points", is_flag=True, help="List done points too.")
-@click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
+@click.option("--all", "all_points", is_flag=True, help="List done points too, each reason whole.")
+@json_option
 @click.pass_context
 def status(
     ctx: click.Context,
@@ -58,18 +67,25 @@ def status(
     What is due is done on the way: jobs held for a canary are released, and a sweep that fails
     alike too often is stopped. With --watch a failure of the infrastructure is tried once more.
 
-    Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer.
+    Exit codes: 0 all points are done, 10 they are not, 5 the cluster does not answer, 130 Ctrl-C,
+    which ends the watching and no job.
     """
     keep_others_out()
     folder = sweep_alone(sweep, where)
     client = opened_client(folder)
     view = _watched(client, every) if watch else _looked(client, again=False)
     nodes = _node_problems(client)
+    changed = changed_files(folder, view.history)
     if as_json:
-        document = status_document(folder, client.settings, view, nodes)
+        document = status_document(folder, client.settings, view, nodes, changed)
         echo(json.dumps(document, indent=2))
     else:
-        _show(view, nodes, all_points=all_points)
+        where_it_is = pasted(folder.root)
+        _show(view, all_points=all_points)
+        for text in advice(view, nodes, where_it_is):
+            echo(text)
+        for notice in filter(None, (changes_notice(changed, where_it_is), *view.notices)):
+            talk(f"{click.style('warning', fg='yellow')}: {notice}")
     ctx.exit(_exit_code(view))
 
 
@@ -84,7 +100,7 @@ def _looked(client: SweepClient, *, again: bool) -> Look:
             if again:
                 planned = client.plan(view, flakes(view.history))
                 if planned.arrays:
-                    talk(f"trying {planned.points} points again: {planned.jobs[0].why}")
+                    talk(f"trying {plural(planned.points, 'point')} again: {planned.jobs[0].why}")
                     client.send(view, planned, lambda _name: None)
                     view = client.look()
             return view
@@ -118,7 +134,7 @@ def _watched(client: SweepClient, every_s: float) -> Look:
         elif summary != told:
             talk(summary)
         told = summary
-        if not any(each.state in MOVING for each in view.statuses):
+        if not moving_points(view):
             if is_watched():
                 click.echo(err=True)
             return view
@@ -132,18 +148,14 @@ def _node_problems(client: SweepClient) -> tuple[NodeProblem, ...]:
         return ()
 
 
-def _show(view: Look, nodes: tuple[NodeProblem, ...], *, all_points: bool) -> None:
+def _show(view: Look, *, all_points: bool) -> None:
     rows = status_rows(view, all_points=all_points)
     if rows:
-        echo(table(status_headers(), rows))
-    listed = sum(each.state.value != "done" for each in view.statuses)
+        echo(table(status_headers(), rows, unbroken=1))
+    listed = sum(each.state is not PointState.DONE for each in view.statuses)
     if not all_points and listed > len(rows):
         echo(f"... and {listed - len(rows)} more; --all lists them")
     echo(f"{status_summary(view)}.")
-    for text in advice(view, nodes):
-        echo(text)
-    for notice in view.notices:
-        talk(f"{click.style('warning', fg='yellow')}: {notice}")
 
 
 def _exit_code(view: Look) -> int:

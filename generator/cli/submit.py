@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -12,24 +12,31 @@ import click
 from generator.checks.report import text_lines
 from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
-from generator.cli.output import echo, talk
-from generator.cli.sweep_work import (
-    SWEEPS,
-    NamedPath,
+from generator.cli.number import FiniteRange
+from generator.cli.output import talk
+from generator.cli.sweep_sending import (
+    Say,
+    answered,
     confirmed,
     demand_budget,
     demand_paths,
+    scripts_of,
+    sent,
+    show_plan,
+    speaker,
+)
+from generator.cli.sweep_work import (
+    SWEEPS,
+    NamedPath,
     dry_run_option,
+    json_option,
     keep_others_out,
     new_client,
     preflight_option,
     refreshed,
-    sent,
-    show_plan,
-    show_scripts,
     yes_option,
 )
-from generator.cluster.command import command_problems
+from generator.cluster.command import PLACEHOLDERS, command_problems
 from generator.cluster.registry import CLUSTERS
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.files import read_text
@@ -38,20 +45,22 @@ from generator.recipe_inputs import RecipeInputs
 from generator.site import Site, parse_site
 from generator.sweep.client import SweepClient
 from generator.sweep.directives import is_job_name
-from generator.sweep.folder import SweepFolder, SweepSettings, create_sweep, is_sweep, open_sweep
+from generator.sweep.folder import (
+    LAUNCHERS,
+    SweepFolder,
+    SweepSettings,
+    create_sweep,
+    is_sweep,
+    open_sweep,
+)
+from generator.sweep.looking import Look
+from generator.sweep.planning import Plan
 from generator.sweep.recipe_files import common_name, read_recipes_to_send
 from generator.sweep.selection import never_sent
 from generator.sweep.site_use import ANY_SITE
+from generator.sweep.submission_document import Submission
 from generator.sweep.swept_recipe import SweptRecipe
-
-_LAUNCHERS = ("srtctl", "command")
-
-
-def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
-    """The option's value; NaN, which passes for a float, would let every plan through."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number of GPU-hours")
-    return value
+from generator.wording import plural
 
 
 @click.command()
@@ -79,10 +88,20 @@ def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -
 @click.option("--site", type=NamedPath(), help="Site file; the sweep keeps a copy.")
 @click.option(
     "--launcher",
-    type=click.Choice(_LAUNCHERS),
-    help="What a job runs: srt-slurm's orchestrator, or --command.  [default: srtctl]",
+    type=click.Choice(LAUNCHERS),
+    help="What a job runs: srt-slurm's orchestrator, --command, or pdrecipe rehearse."
+    "  [default: srtctl]",
 )
-@click.option("--command", help="For --launcher command: the command line, with placeholders.")
+@click.option(
+    "--command",
+    help="For --launcher command: the command line, split as a shell would and run without one."
+    f" Filled in: {', '.join(f'{{{each}}}' for each in PLACEHOLDERS)}. With {{concurrency}} it runs"
+    " once for each load, otherwise once for all loads of a job.",
+)
+@click.option("--scale", type=click.IntRange(1), metavar="N",
+              help="For --launcher rehearse: its --scale; auto where absent.")  # fmt: skip
+@click.option("--cache", type=NamedPath(),
+              help="For --launcher rehearse: its --cache, as every node finds it.")  # fmt: skip
 @click.option("--max-parallel", type=click.IntRange(1), help="Jobs of the sweep that run at once.")
 @click.option("--canary/--no-canary", default=None, help="One job of each configuration first.")
 @click.option(
@@ -94,12 +113,12 @@ def _number(_ctx: click.Context, _param: click.Parameter, value: float | None) -
 @preflight_option
 @click.option(
     "--max-gpu-hours",
-    type=click.FloatRange(0),
-    callback=_number,
+    type=FiniteRange(0),
     help="Refuse a plan that may cost more.",
 )
 @dry_run_option
 @yes_option
+@json_option
 def submit(
     *,
     what: tuple[Path, ...],
@@ -110,6 +129,8 @@ def submit(
     site: Path | None,
     launcher: str | None,
     command: str | None,
+    scale: int | None,
+    cache: Path | None,
     max_parallel: int | None,
     canary: bool | None,
     stop_after: int | None,
@@ -117,6 +138,7 @@ def submit(
     max_gpu_hours: float | None,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Submit recipes, files or folders of them, as jobs of a sweep.
 
@@ -126,6 +148,9 @@ def submit(
 
     Whatever a sweep has or had on its way is left out: pdrecipe resume takes up what failed or was
     lost. A SWEEP that is named keeps its settings unless an option changes them.
+
+    Ctrl-C while jobs are sent ends with 130 and loses none: pdrecipe resume goes on. Of --cluster
+    debug it ends the job that runs and cancels the rest, with 5.
     """
     keep_others_out()
     named = read_recipes_to_send((each for each in what if not is_sweep(each)), Dialect(dialect))
@@ -136,7 +161,9 @@ def submit(
         "name": name,
         "cluster": cluster,
         "launcher": launcher or ("command" if command is not None else None),
-        "command": _words(command) if command is not None else () if launcher == "srtctl" else None,
+        "command": _command(launcher, command),
+        "scale": scale,
+        "cache": _cache(launcher, cache),
         "max_parallel": max_parallel,
         "canary": canary,
         "stop_after": stop_after,
@@ -148,17 +175,20 @@ def submit(
     client = new_client(folder, settings, _site(folder, site, site_text))
     view = client.preview(recipes)
     planned = client.plan(view, never_sent, recipes)
-    show_plan(client, view, planned)
+    say = speaker(as_json=as_json)
+    show_plan(client, view, planned, say)
     demand_budget(planned, max_gpu_hours)
+    submission = _submission(client, view, planned)
     if dry_run:
-        show_scripts(client, view, planned)
+        submission = submission.dry(scripts_of(client, view, planned, say))
     elif planned.arrays:
-        confirmed(f"Send {len(planned.jobs)} jobs to {settings.cluster}?", yes=yes)
-        _submit(client, recipes, site_text, max_gpu_hours, look_first=look_first)
+        confirmed(f"Send {plural(len(planned.jobs), 'job')} to {settings.cluster}?", yes=yes)
+        submission = _submit(client, recipes, site_text, max_gpu_hours, say, look_first=look_first)
     elif is_sweep(folder.root) and (site_text or settings != folder.read_settings()):
         with folder.locked():
             _keep(client, site_text)
-        echo("What is sent from now on is sent as you say.")
+        say("What is sent from now on is sent as you say.")
+    answered(client, submission, as_json=as_json)
 
 
 def _demand_sound(inputs: RecipeInputs) -> None:
@@ -183,9 +213,10 @@ def _submit(
     recipes: tuple[SweptRecipe, ...],
     site_text: str | None,
     max_gpu_hours: float | None,
+    say: Say,
     *,
     look_first: bool,
-) -> None:
+) -> Submission:
     """Make the sweep what was asked for and send what it lacks, alone."""
     folder = create_sweep(client.folder.root)
     with folder.locked():
@@ -196,10 +227,16 @@ def _submit(
         demand_budget(planned, max_gpu_hours)
         if look_first:
             demand_paths(client, planned)
-        if planned.arrays:
-            sent(client, view, planned)
-        else:
-            echo("Nothing to send: another client was here.")
+        submission = _submission(client, view, planned)
+        if not planned.arrays:
+            say("Nothing to send: another client was here.")
+            return submission
+        return submission.after(sent(client, view, planned, say))
+
+
+def _submission(client: SweepClient, view: Look, planned: Plan) -> Submission:
+    waits_for = client.waited_for(view) if planned.arrays else ()
+    return Submission(command="submit", plan=planned, look=view, waits_for=waits_for)
 
 
 def _keep(client: SweepClient, site_text: str | None) -> None:
@@ -217,6 +254,22 @@ def _root(what: tuple[Path, ...], sweep: Path | None, recipes: tuple[SweptRecipe
     if named or sweep is not None:
         return named[0] if named else sweep or SWEEPS
     return SWEEPS / common_name(recipes)
+
+
+def _command(launcher: str | None, command: str | None) -> tuple[str, ...] | None:
+    """The command line asked for; none for other launchers, and no word where nothing is asked."""
+    if command is not None:
+        return _words(command)
+    return None if launcher in (None, "command") else ()
+
+
+def _cache(launcher: str | None, cache: Path | None) -> str | None:
+    """Where the environments of rehearsals lie, for jobs on other machines too."""
+    if cache is None and launcher != "rehearse":
+        return None
+    from generator.rehearsal_host.environments import default_cache
+
+    return str((cache or default_cache(os.environ)).absolute())
 
 
 def _words(command: str) -> tuple[str, ...]:
@@ -250,4 +303,6 @@ def _settings(folder: SweepFolder, options: dict[str, object]) -> SweepSettings:
         raise InvalidInput(Problem(message=message, hint=hint))
     if (settings.launcher == "command") != bool(settings.command):
         raise click.UsageError("--launcher command and --command go together")
+    if settings.launcher != "rehearse" and (settings.scale is not None or settings.cache):
+        raise click.UsageError("--scale and --cache go with --launcher rehearse")
     return settings

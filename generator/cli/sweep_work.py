@@ -1,4 +1,4 @@
-"""What the commands of a sweep share: finding and opening it, showing and sending a plan."""
+"""What the commands of a sweep share: their options, and how the sweep is found and opened."""
 
 from __future__ import annotations
 
@@ -10,29 +10,17 @@ from typing import Any
 
 import click
 
-from generator.cli.output import echo, table, talk
+from generator.cli.output import talk
 from generator.cli.progress import progress
 from generator.cluster.registry import connect
-from generator.errors import AnswerIsNo, InvalidInput, Problem
+from generator.errors import InvalidInput, Problem
+from generator.files import pasted
 from generator.site import Site
 from generator.sweep.client import SweepClient
 from generator.sweep.folder import SweepFolder, SweepSettings, is_sweep, open_sweep
-from generator.sweep.history import History, history
 from generator.sweep.looking import Look
-from generator.sweep.plan_view import (
-    left_out,
-    plan_headers,
-    plan_rows,
-    plan_summary,
-    reasons,
-)
-from generator.sweep.planning import Plan
-from generator.sweep.preflight import preflight
-from generator.sweep.selection import Choice
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import ANY_SITE, launcher_of
-from generator.sweep.status_view import NO_POINTS
-from generator.wording import plural
 
 SWEEPS = Path("sweeps")
 NOT_ALL_DONE = 10
@@ -83,6 +71,13 @@ def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json, which makes the answer a document."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="A versioned JSON document on stdout."
+    )(command)
+
+
 def keep_others_out() -> None:
     """What this process makes, jobs included, is for its user alone to write."""
     os.umask(os.umask(0o077) | 0o022)
@@ -97,7 +92,7 @@ def found_sweep(sweep: Path | None, words: tuple[str, ...] = ()) -> tuple[SweepF
     others = [word for word in words if not is_sweep(Path(word))]
     candidates = [sweep] if sweep is not None else folders or _nearby()
     if len(candidates) != 1:
-        listed = ", ".join(map(str, candidates[:5])) or "none under sweeps/"
+        listed = ", ".join(map(pasted, candidates[:5])) or "none under sweeps/"
         problem = Problem(
             message="which sweep?" if candidates else "no sweep here",
             hint=f"name its folder with --sweep: {listed}",
@@ -108,9 +103,11 @@ def found_sweep(sweep: Path | None, words: tuple[str, ...] = ()) -> tuple[SweepF
 
 def sweep_alone(sweep: Path | None, where: tuple[str, ...]) -> SweepFolder:
     """The sweep of a command that takes nothing else; errors as ``found_sweep``."""
-    folder, others = found_sweep(sweep, where)
-    if others:
-        raise click.UsageError(f"{others[0]} is not a sweep")
+    for word in where:
+        open_sweep(Path(word))
+    if sweep is not None and where:
+        raise click.UsageError("name one sweep")
+    folder, _ = found_sweep(sweep, where)
     return folder
 
 
@@ -153,110 +150,3 @@ def refreshed(client: SweepClient) -> Look:
     for notice in view.notices:
         talk(f"{click.style('warning', fg='yellow')}: {notice}")
     return view
-
-
-def show_plan(client: SweepClient, view: Look, planned: Plan) -> None:
-    """The plan screen."""
-    if planned.arrays:
-        echo(table(plan_headers(), plan_rows(planned)))
-        for line in plan_summary(planned, len(client.waited_for(view))):
-            echo(line)
-        for count, why in reasons(planned):
-            echo(f"  {count}: {why}")
-    if rest := left_out(view.statuses, planned):
-        echo(f"Left out: {rest}.")
-    if not planned.arrays:
-        echo("Nothing to send.")
-
-
-def demand_budget(planned: Plan, max_gpu_hours: float | None) -> None:
-    """Refuse a plan that may cost more than the user allows."""
-    if max_gpu_hours is not None and planned.gpu_hours > max_gpu_hours:
-        raise AnswerIsNo(
-            Problem(
-                message=f"the plan may cost {planned.gpu_hours:,.0f} GPU-hours,"
-                f" more than --max-gpu-hours {max_gpu_hours:g}",
-                hint="nothing was sent; name fewer recipes, or allow more",
-            )
-        )
-
-
-def show_scripts(client: SweepClient, view: Look, planned: Plan) -> None:
-    """What would be sent, word for word; every submission has a token of its own.
-
-    Ids that Slurm has yet to give out stand as ``ARRAY1``.
-    """
-    after = client.waited_for(view)
-    for place, array in enumerate(planned.arrays):
-        before = (*after, *(f"ARRAY{each + 1}" for each in planned.before(place)))
-        request = client.sender.request(client.sender.token(), array, before)
-        there = [each for each in (request.folder, *request.folder.parents) if each.exists()]
-        echo(f"# {request.job_name}: {plural(len(array.jobs), 'job')}")
-        echo(client.sender.cluster.script(request))
-        _remove_empty(request.folder, set(there))
-
-
-def _remove_empty(folder: Path, before: set[Path]) -> None:
-    """Remove what describing a script made on the way."""
-    for each in (folder, *folder.parents):
-        if each in before or not each.is_dir() or any(each.iterdir()):
-            return
-        each.rmdir()
-
-
-def confirmed(question: str, *, yes: bool) -> None:
-    """Ask, unless told not to; raises AnswerIsNo for a no."""
-    if yes:
-        return
-    try:
-        agreed = click.confirm(question, err=True)
-    except click.Abort:
-        agreed = False
-    if not agreed:
-        hint = "--yes answers without asking"
-        raise AnswerIsNo(Problem(message="not confirmed, nothing was done", hint=hint))
-
-
-def demand_paths(client: SweepClient, planned: Plan) -> None:
-    """Refuse to send to nodes without the site's paths; errors as ``preflight``."""
-    if planned.arrays and (paths := client.site.paths()):
-        talk("looking for the site's paths on a compute node")
-        if unchecked := preflight(client.sender, planned.arrays[0].parameters, paths):
-            talk(f"{click.style('warning', fg='yellow')}: {unchecked}")
-
-
-def sent(client: SweepClient, view: Look, planned: Plan) -> None:
-    """Send a plan, counting as it goes."""
-    with progress("submitting", len(planned.jobs)) as tick:
-        client.send(view, planned, tick)
-    echo(
-        f"Sent {plural(len(planned.jobs), 'job')} in {plural(len(planned.arrays), 'array')};"
-        f" pdrecipe status --sweep {os.path.relpath(client.folder.root)} follows them."
-    )
-
-
-def send_again(
-    folder: SweepFolder,
-    choose: Callable[[History], Choice],
-    *,
-    yes: bool,
-    dry_run: bool,
-    look_first: bool,
-) -> None:
-    """Plan what is chosen of a sweep by its history, show it, and send it, alone."""
-    with folder.locked():
-        client = opened_client(folder)
-        choice = choose(history(folder.ledger.read().events))
-        view = refreshed(client)
-        if not view.statuses:
-            echo(f"{NO_POINTS}.")
-            click.get_current_context().exit(NOT_ALL_DONE)
-        planned = client.plan(view, choice)
-        show_plan(client, view, planned)
-        if dry_run:
-            show_scripts(client, view, planned)
-        elif planned.arrays:
-            confirmed(f"Send {plural(len(planned.jobs), 'job')}?", yes=yes)
-            if look_first:
-                demand_paths(client, planned)
-            sent(client, view, planned)

@@ -51,15 +51,24 @@ def command_launch(
         "concurrencies": "x".join(loads),
         _PER_POINT: loads[0] if loads else "",
     }
-    told = {f"PDRECIPE_{name.upper()}": value for name, value in values.items()}
+    told = {_variable(name): value for name, value in values.items()}
+    inherited = dict(os.environ)
+    if len(loads) > 1:
+        # One load among several would look like all there is to run.
+        del told[_variable(_PER_POINT)]
+        inherited.pop(_variable(_PER_POINT), None)
     return Launch(
         argv=tuple(_filled(item, values) for item in launcher.argv),
         folder=output,
         output=output,
         log=output / "launcher.log",
-        environment={**os.environ, **told, **dict(launcher.environment)},
+        environment={**inherited, **told, **dict(launcher.environment)},
         signals_group=True,
     )
+
+
+def _variable(placeholder: str) -> str:
+    return f"PDRECIPE_{placeholder.upper()}"
 
 
 def _filled(item: str, values: dict[str, str]) -> str:

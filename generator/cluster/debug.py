@@ -20,6 +20,7 @@ from generator.cluster.queue_files import (
     read_queue,
 )
 from generator.errors import ClusterFailure, Problem
+from generator.files import pasted
 
 
 class DebugCluster(LocalCluster):
@@ -53,7 +54,7 @@ class DebugCluster(LocalCluster):
         if warnings.terminated:
             # The caller asks whether the array is there after a failure: it is, and is over.
             self._interrupted.add(request.token)
-            raise _stopped(warnings)
+            raise _stopped(warnings, self._folder.parent)
         return self.submitted_array(request)
 
     def find(self, job_name: str) -> str | None:
@@ -75,9 +76,9 @@ def _interruption(index: int, warnings: Warnings) -> QueueEvent:
     return QueueEvent(index=index, exit_code=-number, cancelled=True, why=why)
 
 
-def _stopped(warnings: Warnings) -> ClusterFailure:
+def _stopped(warnings: Warnings, sweep: Path) -> ClusterFailure:
     name = (warnings.last or signal.SIGTERM).name
-    hint = "the launcher was ended; pdrecipe resume takes up what has no result"
+    hint = f"the launcher was ended; pdrecipe resume {pasted(sweep)} takes up what has no result"
     return ClusterFailure(Problem(message=f"interrupted by {name}", hint=hint))
 
 

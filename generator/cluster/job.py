@@ -6,8 +6,6 @@ is cancelled writes no result for what it had not finished: the cluster says wha
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sys
 import time
@@ -33,6 +31,7 @@ from generator.cluster.job_file import (
     JobFile,
     JobPoint,
     PointResult,
+    RehearseLauncher,
     SrtctlLauncher,
     is_claimed_by_another,
     read_job_file,
@@ -40,13 +39,15 @@ from generator.cluster.job_file import (
     write_result,
 )
 from generator.cluster.launching import Launch, LaunchEnd, Warnings, log_tail, run_launch
+from generator.cluster.rehearse import as_rehearsed, missing_rehearsal, rehearse_launch
 from generator.cluster.srtctl import has_result, missing_result, srtctl_launch
+from generator.cluster.starts import Start, note_start
 from generator.errors import InvalidInput
+from generator.wording import plural
 
 TIME_LIMIT = "time limit"
 OUT_OF_MEMORY = "out of memory"
 NODE_FAILURE = "node failure"
-STARTS_FILE = "starts.jsonl"
 _TERMINATED = 128 + signal.SIGTERM
 _SIGNAL_SECONDS = 2
 _REQUEUE_SECONDS = 120  # Slurm ends a requeued job within its KillWait, 30 seconds by default
@@ -95,12 +96,12 @@ class _Run:
         self._here = current_allocation()
         self._note = None if self._here.in_slurm else folder / LAUNCHER_FILE
         self._output = folder / "runs" / f"{self._here.job_id}.{self._here.restarts}"
-        self._number = _note_start(folder, job, self._here)
+        self._number = note_start(folder, _start(job, self._here))
 
     def run(self, points: Sequence[JobPoint]) -> int:
         """Run the points that have no result; the code to exit with, 0 when all are done."""
         if self._number > self._job.max_runs:
-            reason = f"started {self._number - 1} times without a result"
+            reason = f"started {plural(self._number - 1, 'time')} without a result"
             return self._settle(points, _Outcome(exit_code=1, reason=reason), began=time.time())
         launcher = self._job.launcher
         if not (isinstance(launcher, CommandLauncher) and runs_per_point(launcher)):
@@ -122,6 +123,8 @@ class _Run:
             return self._settle(points, _Outcome(exit_code=3, reason=str(error)), began=began)
         killed_before = kills_for_memory()
         end = run_launch(launch, self._warnings, self._note)
+        if isinstance(self._job.launcher, RehearseLauncher):
+            end = as_rehearsed(end)
         if end.exit_code and self._here.in_slurm and not self._warnings.any():
             time.sleep(_SIGNAL_SECONDS)  # a step may die of what this process is about to be told
         if end.interrupted or (end.exit_code and self._warnings.any()):
@@ -147,12 +150,16 @@ class _Run:
 
     def _is_measured(self, point: JobPoint, output: Path) -> bool:
         """Whether an interrupted launcher had finished a point."""
+        if isinstance(self._job.launcher, RehearseLauncher):
+            return not missing_rehearsal(output, point)
         return isinstance(self._job.launcher, SrtctlLauncher) and has_result(output, point)
 
     def _launch(self, points: Sequence[JobPoint], output: Path) -> Launch:
         launcher = self._job.launcher
         if isinstance(launcher, SrtctlLauncher):
             return srtctl_launch(launcher, self._job, points, self._here, output)
+        if isinstance(launcher, RehearseLauncher):
+            return rehearse_launch(launcher, self._job, points, output)
         return command_launch(launcher, self._job, points, self._here, output)
 
     def _interrupted(self, points: Sequence[JobPoint], launch: Launch, began: float) -> int:
@@ -162,11 +169,11 @@ class _Run:
                 if requeue(self._here):
                     time.sleep(_REQUEUE_SECONDS)
                 return _TERMINATED
-            reason = f"preempted in each of {self._number} runs"
+            reason = f"preempted in each of {plural(self._number, 'run')}"
             outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
             return self._settle(points, outcome, began=began, launch=launch)
         if self._warnings.warned:
-            reason = f"{TIME_LIMIT} of {self._job.time_minutes} minutes"
+            reason = f"{TIME_LIMIT} of {plural(self._job.time_minutes, 'minute')}"
             outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
             return self._settle(points, outcome, began=began, launch=launch)
         return _TERMINATED
@@ -225,6 +232,8 @@ class _Run:
 
     def _missing(self, point: JobPoint, output: Path) -> str:
         """Why a point failed although the launcher ended well, or nothing."""
+        if isinstance(self._job.launcher, RehearseLauncher):
+            return missing_rehearsal(output, point)
         is_srtctl = isinstance(self._job.launcher, SrtctlLauncher)
         return missing_result(output, point) if is_srtctl else ""
 
@@ -238,6 +247,16 @@ def signal_seconds(time_minutes: int) -> int:
     return min(120, 15 * time_minutes)
 
 
+def _start(job: JobFile, here: Allocation) -> Start:
+    return Start(
+        token=job.token,
+        job_id=here.task_id,
+        restarts=here.restarts,
+        at=here.began,
+        nodes=here.nodes,
+    )
+
+
 def _failure(end: LaunchEnd) -> _Outcome:
     if end.exit_code is None:
         return _Outcome(exit_code=127, reason=f"the launcher did not start: {end.error}")
@@ -245,24 +264,6 @@ def _failure(end: LaunchEnd) -> _Outcome:
         name = signal.Signals(-end.exit_code).name
         return _Outcome(exit_code=128 - end.exit_code, reason=f"the launcher was killed by {name}")
     return _Outcome(exit_code=end.exit_code, reason=f"the launcher ended with {end.exit_code}")
-
-
-def _note_start(folder: Path, job: JobFile, here: Allocation) -> int:
-    """Append this start to ``starts.jsonl``; how many starts this submission now has."""
-    line = {
-        "token": job.token,
-        "job_id": here.task_id,
-        "restarts": here.restarts,
-        "at": here.began,
-        "nodes": list(here.nodes),
-    }
-    path = folder / STARTS_FILE
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(line) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return sum(f'"token": {json.dumps(job.token)}' in line for line in lines)
 
 
 if __name__ == "__main__":

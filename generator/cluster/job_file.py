@@ -55,7 +55,20 @@ class SrtctlLauncher:
     environment: tuple[tuple[str, str], ...] = ()
 
 
-Launcher = CommandLauncher | SrtctlLauncher
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearseLauncher:
+    """Runs the recipe's deployment with simulated engines.
+
+    ``cache`` holds the environments that takes, as every node finds them; ``scale`` divides what
+    is in flight, None to have that chosen.
+    """
+
+    cache: Path
+    scale: int | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+Launcher = CommandLauncher | SrtctlLauncher | RehearseLauncher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +178,8 @@ def _write(path: Path, result: PointResult) -> None:
 def read_result(folder: Path) -> PointResult | None:
     """The result in a point's folder, None when there is none yet.
 
-    Raises InvalidInput for a file that is not a result: it is never taken for one, nor for none.
+    Raises InvalidInput for a file that is not a result, or the one of a point whose folder is named
+    otherwise: it is never taken for one, nor for none.
     """
     path = folder / RESULT_FILE
     if not path.exists():
@@ -174,6 +188,8 @@ def read_result(folder: Path) -> PointResult | None:
         if not path.is_file():  # opening a pipe would wait for ever
             raise _broken(path, "is not a regular file")
         document = _read(path, "result")
+        if document["point_id"] != folder.name:
+            raise _broken(path, f"is the result of point {document['point_id']!r}, not of this one")
     except InvalidInput as error:
         raise InvalidInput(replace(each, hint=_HINT) for each in error.problems[:1]) from error
     fields = {name: document[name] for name in PointResult.__dataclass_fields__}
@@ -195,12 +211,24 @@ def _srtctl(fields: dict[str, Any]) -> Launcher:
     )
 
 
+def _rehearse(fields: dict[str, Any]) -> Launcher:
+    return RehearseLauncher(
+        cache=Path(fields["cache"]),
+        scale=fields["scale"],
+        environment=_environment(fields["environment"]),
+    )
+
+
 def _environment(pairs: list[list[str]]) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in pairs)
 
 
-_KINDS: dict[type, str] = {CommandLauncher: "command", SrtctlLauncher: "srtctl"}
-_READERS = {"command": _command, "srtctl": _srtctl}
+_KINDS: dict[type, str] = {
+    CommandLauncher: "command",
+    SrtctlLauncher: "srtctl",
+    RehearseLauncher: "rehearse",
+}
+_READERS = {"command": _command, "srtctl": _srtctl, "rehearse": _rehearse}
 
 
 def _read(path: Path, schema_name: str) -> dict[str, Any]:

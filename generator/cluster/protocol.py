@@ -9,7 +9,7 @@ submitted. A *point* is one concurrency of a job; its ``result.json`` is the tru
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -138,9 +138,18 @@ class StateReport:
     accounting_answered: bool
     problems: tuple[str, ...] = ()
 
-    def named(self, job_name: str) -> tuple[JobState, ...]:
-        """The jobs with this name: those of one token."""
-        return tuple(state for state in self.states.values() if state.job_name == job_name)
+    def of_tokens(self, tokens: Mapping[str, str]) -> StateReport:
+        """The answer without jobs of other submissions; ``tokens`` is by job id.
+
+        A Slurm that lost its state counts from 1 again, and gives an old id to another job.
+        """
+        states = {
+            task_id: state
+            for task_id, state in self.states.items()
+            if not state.job_name
+            or state.job_name.rpartition(".")[2] == tokens.get(task_id.partition("_")[0])
+        }
+        return replace(self, states=states)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +165,9 @@ class NodeProblem:
 class ClusterFeatures:
     """What this cluster can do, found by asking it.
 
-    ``max_array_tasks`` is the largest array, Slurm's MaxArraySize.
+    ``max_array_tasks`` is the largest array, Slurm's MaxArraySize. ``partitions`` are all there
+    are, empty where there is no such thing. ``expands_in_paths`` are characters that the cluster
+    replaces in the paths of a job's files.
     ``accounting`` is false where sacct will never answer, ``holds`` where a job cannot be held: all
     are over when ``submit`` returns.
     """
@@ -167,6 +178,7 @@ class ClusterFeatures:
     accounting: bool
     holds: bool = True
     partitions: tuple[str, ...] = field(default=())
+    expands_in_paths: str = ""
 
 
 class Cluster(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ _KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"})
 _PREFIXES = ("SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "SQUEUE_", "SACCT_", "SCANCEL_", "SINFO_")
 # Lists of array tasks are printed whole: squeue and sacct cut them after 64 characters.
 _WHOLE_LISTS = {"SLURM_BITSTR_LEN": "0"}
+_MOST_CHARACTERS = 400
+_JOB_ID = re.compile(r"\b\d[\d_]*\b")
 _PREFIXES_OF_JOBS = ("SLURMD_", "SUBMITIT_", "SPANK_", "PMI", "PDRECIPE_")
 
 
@@ -67,7 +70,13 @@ def ask(command: Sequence[str], seconds: float = 60) -> str:
 
 
 def refusal(program: str, text: str) -> ClusterFailure:
-    """What a command of Slurm said when it failed, on one line."""
+    """What a command of Slurm said when it failed, on one line.
+
+    Lines that differ in a job id alone are told once; of many, the last are: they say why.
+    """
     lines = [line.strip().removeprefix(f"{program}: ") for line in text.splitlines()]
-    said = "; ".join(dict.fromkeys(line for line in lines if line)) or "it did not say why"
-    return ClusterFailure(Problem(message=f"{program} refused: {said[-400:]}"))
+    distinct = list({_JOB_ID.sub("", line): line for line in lines if line}.values())
+    while len("; ".join(distinct)) > _MOST_CHARACTERS and len(distinct) > 1:
+        del distinct[0]
+    said = "; ".join(distinct)[-_MOST_CHARACTERS:] or "it did not say why"
+    return ClusterFailure(Problem(message=f"{program} refused: {said}"))

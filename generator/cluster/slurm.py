@@ -50,7 +50,7 @@ class SlurmCluster:
         settings = ask(["scontrol", "show", "config"])
         limit = re.search(r"^MaxArraySize\s*=\s*(\d+)", settings, re.MULTILINE)
         storage = re.search(r"^AccountingStorageType\s*=\s*(\S+)", settings, re.MULTILINE)
-        partitions = ask(["sinfo", "-h", "-o", "%R"]).split()
+        partitions = ask(["sinfo", "-h", "-a", "-o", "%R"]).split()  # hidden ones, too
         return ClusterFeatures(
             version=ask(["sbatch", "--version"]).split()[-1],
             segment=_knows_segments(),
@@ -58,6 +58,7 @@ class SlurmCluster:
             max_array_tasks=max(1, int(limit[1])) if limit else 1,
             accounting=storage is not None and not storage[1].endswith(("/none", "(null)")),
             partitions=tuple(dict.fromkeys(partitions)),
+            expands_in_paths="%",
         )
 
     def script(self, request: ArrayRequest) -> str:

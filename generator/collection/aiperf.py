@@ -155,14 +155,16 @@ def _with_rows(measured: Measurement, rows: Path, on_chunk: Callable[[], None]) 
         remark = f"{rows.name} is left out: {error}"
         return replace(measured, remarks=(*measured.remarks, remark))
     expected = measured.requests.completed
-    if times.requests != expected:
-        remark = f"{rows.name} is left out: it has {times.requests:,} of {expected:,} requests"
+    listed = len(times.served.ttft_ms)
+    if listed != expected:
+        remark = f"{rows.name} is left out: it has {listed:,} of {expected:,} requests"
         return replace(measured, remarks=(*measured.remarks, remark))
     reported = times.latencies.end_to_end
     return replace(
         measured,
         latency_file=rows,
         latencies=times.latencies,
+        served=times.served,
         timing=Timing(summed_ms=times.summed_ms, reported_ms=reported.mean) if reported else None,
     )
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from generator.collection.aiperf_metrics import ms_per_unit
-from generator.collection.request_times import GapCollector, latencies_of
+from generator.collection.request_times import GapCollector, ServedRequests, latencies_of
 from generator.collection.streamed_json import open_binary
 from generator.collection.unusable import DAMAGED, STRICT_DECODER, Unusable, checked_number
+from generator.goodput.aiperf_rows import is_aiperf_warm_up
+from generator.goodput.clocks import BadRow
 from generator.results.point import Latencies
 
-_MEASURED_PHASE = "profiling"
 _LINES_A_CHUNK = 256
 
 
@@ -31,7 +32,7 @@ class RowTimes:
     ``summed_ms`` is the mean of TTFT and all gaps of a request.
     """
 
-    requests: int
+    served: ServedRequests
     latencies: Latencies
     summed_ms: float
 
@@ -62,6 +63,8 @@ def _add(collector: _Rows, line: bytes, number: int) -> None:
     try:
         row = STRICT_DECODER.decode(line.decode("utf-8"))
         collector.add(row)
+    except BadRow as error:
+        raise Unusable(f"line {number}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise Unusable(f"line {number} is not JSON: {DAMAGED}") from error
     except (AttributeError, TypeError, KeyError) as error:
@@ -81,7 +84,7 @@ class _Rows:
 
     def add(self, row: Mapping[str, Any]) -> None:
         metadata, metrics = row["metadata"], row["metrics"]
-        if metadata.get("benchmark_phase") != _MEASURED_PHASE:
+        if is_aiperf_warm_up(row):
             return
         if metadata["request_end_ns"] < metadata["request_start_ns"]:
             raise BackwardClock("request_end_ns is before request_start_ns")
@@ -102,13 +105,14 @@ class _Rows:
         gaps = self._gaps.collected()
         ttft_ms = np.array(self._ttft_ms)
         end_to_end_ms = np.array(self._end_to_end_ms)
+        output_tokens = np.array(self._output_tokens)
         if (end_to_end_ms < ttft_ms).any():
             raise BackwardClock("a request ends before its first token")
         return RowTimes(
-            requests=len(ttft_ms),
-            latencies=latencies_of(
-                ttft_ms, end_to_end_ms, np.array(self._output_tokens), gaps.values
+            served=ServedRequests(
+                ttft_ms=ttft_ms, longest_gap_ms=gaps.longest, output_tokens=output_tokens
             ),
+            latencies=latencies_of(ttft_ms, end_to_end_ms, output_tokens, gaps.values),
             summed_ms=float((ttft_ms + gaps.sums).mean()),
         )
 

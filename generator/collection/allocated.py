@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from generator.collection.unusable import Unusable
 from generator.normal_form import NormalForm, default_value
+from generator.recipe_engines import reserved_nodes
 from generator.results.point import AllocatedGpus
 
 _GPUS_PER_NODE = 4  # srt-slurm's default where a recipe leaves it out
@@ -34,7 +35,7 @@ def allocated_gpus(form: NormalForm) -> AllocatedGpus:
         prefill=prefill,
         decode=decode,
         aggregated=aggregated,
-        other=_reserved_nodes(form) * per_node,
+        other=reserved_nodes(form) * per_node,
     )
     if found.total - found.other < 1:
         raise Unusable("allocates no GPU to workers")
@@ -56,27 +57,6 @@ def _nodes(form: NormalForm, role: str) -> int:
     if form.get("roles", role, "nodes") == "colocate":
         return 0
     return _count(form, "roles", role, "nodes", default=0)
-
-
-def _reserved_nodes(form: NormalForm) -> int:
-    """Nodes for other components, as ``sweep.node_count`` has them: together one, by default."""
-    services = form.below("services")
-    reserved = sum(
-        (
-            any(
-                path[1:] == ("placement", "node") and node == "dedicated"
-                for path, node in services.items()
-            ),
-            _is_placed_alone(form, "frontend"),
-            _is_placed_alone(form, "benchmark"),
-        )
-    )
-    is_shared = form.get("benchmark", "colocate_with_frontend") is not False
-    return min(reserved, 1) if is_shared else reserved
-
-
-def _is_placed_alone(form: NormalForm, section: str) -> bool:
-    return bool(form.get(section, "placement", "node") == "dedicated")
 
 
 def _count(form: NormalForm, *path: str, default: int) -> int:

@@ -13,6 +13,7 @@ from generator.collection.run_reading import RunReading, read_run
 from generator.collection.sweep_points import MissingPoint, SweepPoints, try_sweep_points
 from generator.collection.validity import with_duplicates
 from generator.errors import Problem
+from generator.goodput.acceptance import Limits
 from generator.results.point import MeasuredPoint, Origin
 from generator.sweep.points import Point
 
@@ -32,11 +33,13 @@ class Wishes:
     """How to collect.
 
     ``origin`` is of runs that do not say theirs; ``threshold`` the least accuracy that is good
-    enough; ``on_run`` is told of each run, ``on_chunk`` of each 4 MiB of a large file.
+    enough; ``limits`` what goodput is counted by, None for no goodput. ``on_run`` is told of each
+    run, ``on_chunk`` of each 4 MiB of a large file.
     """
 
     origin: Origin = Origin.MEASURED
     threshold: float | None = None
+    limits: Limits | None = None
     on_run: Callable[[str], None] = field(default=lambda _name: None)
     on_chunk: Callable[[], None] = field(default=lambda: None)
 
@@ -77,6 +80,9 @@ class _Collector:
             self._wishes.on_run(self._name(run.path))
             reading = read_run(run, self._wishes.origin, self._wishes.on_chunk)
             self._drop_uncounted(reading)
+            reading.measurements[:] = [
+                each.judged(self._wishes.limits) for each in reading.measurements
+            ]
             self._readings.append(reading)
 
     def collected(self) -> Collection:

@@ -1,4 +1,4 @@
-"""A deployment in words and by factors, read from its recipe's flags and never from a name."""
+"""A deployment by engines and by factors, read from its recipe's flags and never from a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from generator.collection.contract import CONTRACT_FLAGS
 from generator.engine_options import EngineOptions, options_from_flags
 from generator.errors import InvalidInput
 from generator.normal_form import NormalForm
-from generator.parallel import WorkerPool
+from generator.results.engine_pool import EnginePool
 
 _FEW_TOKENS = 2
 _ENGINE_WITH_LAYOUTS = "vllm"
@@ -32,18 +32,9 @@ def running_roles(form: NormalForm) -> tuple[str, ...]:
     )
 
 
-def configuration(form: NormalForm) -> str:
-    """``1xTP2DP4+EP + 1xTP4DP4+EP MTP3``; ``2x2GPU + 1x4GPU sglang`` where layouts are unknown."""
-    roles = running_roles(form)
-    options = {role: _options(form, role) for role in roles}
-    pools = [_pool(form, role, options[role]) for role in roles]
-    engines = dict.fromkeys(
-        form.engine_of(role) for role in roles if options[role] is None and form.engine_of(role)
-    )
-    words = [" + ".join(pools), *engines]
-    if drafts := _drafts(form, options):
-        words.append(drafts)
-    return " ".join(words)
+def engine_pools(form: NormalForm) -> tuple[EnginePool, ...]:
+    """The workers of each role; without a layout where the flags of their engine are not known."""
+    return tuple(_pool(form, role) for role in running_roles(form))
 
 
 def phase(form: NormalForm, isl: int | None, osl: int | None) -> str:
@@ -86,21 +77,16 @@ def _options(form: NormalForm, role: str) -> EngineOptions | None:
         return None
 
 
-def _pool(form: NormalForm, role: str, options: EngineOptions | None) -> str:
+def _pool(form: NormalForm, role: str) -> EnginePool:
     written = form.get("roles", role, "workers")
-    workers = written if isinstance(written, int) and written > 0 else 1
-    if options is None:
-        return f"{workers}x{gpus_per_worker(form, role)}GPU"
-    return str(WorkerPool(workers=workers, layout=options.layout))
-
-
-def _drafts(form: NormalForm, options: dict[str, EngineOptions | None]) -> str:
-    """``MTP3``; both counts, prefill first, where roles draft differently; empty without any."""
-    counts = [each.num_speculative_tokens if each else 0 for each in options.values()]
-    if not any(counts):
-        return ""
-    methods = {form.args(role).get(f"{_DRAFTS}method") for role in options} - {None}
-    names = sorted("MTP" if str(each).endswith("mtp") else str(each).upper() for each in methods)
-    count = str(counts[0]) if len(set(counts)) == 1 else "/".join(map(str, counts))
-    name = "+".join(dict.fromkeys(names)) or "MTP"
-    return f"{name}{' ' if name[-1].isdigit() else ''}{count}"
+    options = _options(form, role)
+    method = form.args(role).get(f"{_DRAFTS}method")
+    return EnginePool(
+        role=role,
+        workers=written if isinstance(written, int) and written > 0 else 1,
+        gpus_per_worker=gpus_per_worker(form, role),
+        engine=form.engine_of(role) or None,
+        layout=str(options.layout) if options else None,
+        num_speculative_tokens=options.num_speculative_tokens if options else 0,
+        draft_method=None if method is None else str(method),
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from generator.results.point import Latencies, Requests, Tokens
+from generator.collection.request_times import ServedRequests
+from generator.goodput.acceptance import Limits
+from generator.results.point import Goodput, Latencies, Requests, Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,10 @@ class Measurement:
 
     ``file`` is the report; ``latency_file`` another one that has more to say of latencies.
     ``started`` is by the client's clock. ``conditions`` are what the client says of its load, under
-    the contract's names. ``remarks`` are worth telling.
+    the contract's names. ``served`` has the single requests where the client listed them, and
+    ``goodput`` what of them met limits. ``remarks`` are worth telling. ``in_flight`` is what the
+    client really ran where that stood for ``concurrency``; ``preemptions`` are those that the run
+    itself counted.
     """
 
     client: str
@@ -43,4 +48,14 @@ class Measurement:
     timing: Timing | None = None
     tokens_per_s_per_user: float | None = None
     conditions: Mapping[str, str] = field(default_factory=dict)
+    served: ServedRequests | None = field(default=None, compare=False)  # arrays have no one answer
+    goodput: Goodput | None = None
     remarks: tuple[str, ...] = ()
+    in_flight: int | None = None
+    preemptions: int | None = None
+
+    def judged(self, limits: Limits | None) -> Measurement:
+        """The measurement with its goodput, and without the requests, which take memory."""
+        if self.served is None or limits is None:
+            return replace(self, served=None)
+        return replace(self, served=None, goodput=self.served.goodput(limits, self.duration_s))

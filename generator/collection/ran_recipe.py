@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from generator.collection.allocated import allocated_gpus
-from generator.collection.configuration import configuration, factors, phase, running_roles
+from generator.collection.configuration import engine_pools, factors, phase, running_roles
 from generator.collection.contract import pinned_versions, recipe_contract
 from generator.collection.lock_file import Lock, lock_of
 from generator.collection.unusable import Unusable
@@ -20,6 +20,7 @@ from generator.files import read_text
 from generator.normal_form import NormalForm, normal_form
 from generator.recipe_expansion import variants
 from generator.recipe_inputs import is_recipe
+from generator.results.engine_pool import EnginePool, configuration_label
 from generator.results.point import AllocatedGpus
 from generator.sweep.points import recipe_digest
 
@@ -39,7 +40,7 @@ class RanRecipe:
     name: str
     digest: str
     is_template: bool = False
-    configuration: str = ""
+    pools: tuple[EnginePool, ...] = ()
     phase: str = ""
     deployment: str = ""
     gpus: AllocatedGpus = field(default_factory=lambda: AllocatedGpus(type="unknown"))
@@ -47,6 +48,11 @@ class RanRecipe:
     pins: Mapping[str, str] = field(default_factory=dict)
     factors: Mapping[str, str] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
+
+    @property
+    def configuration(self) -> str:
+        """The deployment in words."""
+        return configuration_label(self.pools)
 
 
 def read_ran_recipe(path: Path) -> RanRecipe:
@@ -78,18 +84,18 @@ def _form(document: Document) -> NormalForm:
 def _of_form(name: str, digest: str, form: NormalForm, lock: Lock) -> RanRecipe:
     gpus = allocated_gpus(form)
     roles = running_roles(form)
-    label = configuration(form)
+    pools = engine_pools(form)
     isl, osl = (form.get("benchmark", each) for each in ("isl", "osl"))
     return RanRecipe(
         name=name,
         digest=digest,
-        configuration=label,
+        pools=pools,
         phase=phase(form, _length(isl), _length(osl)),
         deployment=_deployment_digest(form),
         gpus=gpus,
         contract={**recipe_contract(form, roles), "gpu.type": gpus.type},
         pins=pinned_versions(form),
-        factors=factors(form, label),
+        factors=factors(form, configuration_label(pools)),
         lock=lock,
     )
 

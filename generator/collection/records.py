@@ -13,6 +13,7 @@ from generator.collection.ran_recipe import RanRecipe
 from generator.collection.run_reading import RunReading
 from generator.collection.validity import invalidities
 from generator.results.point import Accuracy, MeasuredPoint, Subject
+from generator.results.run_marker import MARKER_FILE
 
 Name = Callable[[Path], str]
 """A file as records call it."""
@@ -58,6 +59,7 @@ def _point(
             recipe=recipe.name,
             digest=recipe.digest,
             configuration=recipe.configuration,
+            pools=recipe.pools,
             phase=recipe.phase,
             concurrency=measured.concurrency,
         ),
@@ -72,16 +74,17 @@ def _point(
         client_tokens_per_s_per_user=measured.tokens_per_s_per_user,
         preemptions=_preemptions(reading, measured),
         accuracy=_accuracy(accuracy_runs, threshold),
+        goodput=measured.goodput,
         contract=_contract(reading, recipe, measured),
         factors=recipe.factors,
         sources=_sources(reading, measured, accuracy_runs, name),
     )
-    return replace(point, invalid=invalidities(point, measured.timing))
+    return replace(point, invalid=invalidities(point, measured.timing, measured.in_flight))
 
 
 def _preemptions(reading: RunReading, measured: Measurement) -> int | None:
-    if measured.started is None:
-        return None
+    if measured.preemptions is not None or measured.started is None:
+        return measured.preemptions
     return reading.logs.preemptions(measured.started, measured.duration_s)
 
 
@@ -111,8 +114,12 @@ def _sources(
     found = {group: name(file) for group, file in files.items() if file is not None}
     if measured.tokens.server_output is not None:
         found["server_tokens"] = name(measured.file)
+    if measured.goodput is not None:
+        found["goodput"] = found["latencies"]
     if accuracy_runs:
         found["accuracy"] = ", ".join(sorted(name(each.file) for each in accuracy_runs))
-    if _preemptions(reading, measured) is not None:
+    if measured.preemptions is not None:
+        found["preemptions"] = name(reading.run.path / MARKER_FILE)
+    elif _preemptions(reading, measured) is not None:
         found["preemptions"] = ", ".join(name(each) for each in reading.log_files)
     return found

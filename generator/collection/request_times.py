@@ -10,20 +10,27 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.collection.unusable import GREATEST, Unusable
+from generator.collection.unusable import Unusable
+from generator.goodput.acceptance import Limits
+from generator.goodput.trace import NS_PER_MS
 from generator.results.distribution import PERCENTILES, Distribution
-from generator.results.point import Latencies
+from generator.results.figure_range import GREATEST
+from generator.results.point import Goodput, Latencies
 
 Milliseconds: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapLists:
-    """The gaps between chunks of all requests one after the other, and how many each has."""
+    """The gaps between chunks of all requests one after the other.
+
+    For each request ``counts`` has how many, ``sums`` how long, ``longest`` the longest or 0.
+    """
 
     values: Milliseconds
     counts: NDArray[np.int64]
     sums: Milliseconds
+    longest: Milliseconds
 
     def of(self, requests: NDArray[np.bool_]) -> Milliseconds:
         """The gaps of the requests that a mask picks."""
@@ -40,6 +47,7 @@ class GapCollector:
         self._values = array("d")
         self._counts: list[int] = []
         self._sums: list[float] = []
+        self._longest: list[float] = []
 
     def add(self, gaps: object) -> None:
         """The gaps of the next request; raises Unusable for what is no list of numbers."""
@@ -54,6 +62,7 @@ class GapCollector:
             raise Unusable(f"{place} have a negative one: its clock ran backwards")
         self._counts.append(len(gaps))
         self._sums.append(sum(gaps))
+        self._longest.append(max(gaps, default=0.0))
 
     def collected(self) -> GapLists:
         """All gaps in milliseconds."""
@@ -65,7 +74,36 @@ class GapCollector:
             values=values,
             counts=np.array(self._counts, dtype=np.int64),
             sums=np.array(self._sums, dtype=np.float64) * self._to_ms,
+            longest=np.array(self._longest, dtype=np.float64) * self._to_ms,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRequests:
+    """What latency limits are judged by, for each request that gave tokens."""
+
+    ttft_ms: Milliseconds
+    longest_gap_ms: Milliseconds
+    output_tokens: Milliseconds
+
+    def goodput(self, limits: Limits, duration_s: float) -> Goodput:
+        """What met the limits, per second of the measured interval; a limit itself is still met.
+
+        Times are compared in whole nanoseconds, as ``pdrecipe goodput`` compares them.
+        """
+        passed = (_nanoseconds(self.ttft_ms) <= limits.ttft_ns) & (
+            _nanoseconds(self.longest_gap_ms) <= limits.max_gap_ns
+        )
+        return Goodput(
+            ttft_ms=limits.ttft_ms,
+            max_gap_ms=limits.max_gap_ms,
+            requests_per_s=float(passed.sum()) / duration_s,
+            tokens_per_s=float(self.output_tokens[passed].sum()) / duration_s,
+        )
+
+
+def _nanoseconds(times_ms: Milliseconds) -> Milliseconds:
+    return np.rint(times_ms * NS_PER_MS)
 
 
 def numbers(values: Sequence[object], name: str) -> Milliseconds:

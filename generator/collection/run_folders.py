@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -19,9 +20,13 @@ from generator.sweep.points import parse_point
 
 CONFIG_FILE = "config.yaml"
 LOCK_FILE = "recipe.lock.yaml"
+_RECIPES = frozenset({CONFIG_FILE, LOCK_FILE})
 _LOGS = "logs"
 _RUNS = "runs"
 _NOT_OF_RUNS = frozenset({"recipes", "points"})
+# AIPerf 0.13 repeats its summary, and has one of the warm-up, in a folder for each phase.
+_PHASE_MANIFEST = "phase_manifest.json"
+_PHASES = "phases"
 
 
 class Kind(Enum):
@@ -98,15 +103,35 @@ def find_runs(root: Path) -> Found:
     def refused(error: OSError) -> None:
         found.unreadable.append((Path(error.filename), (error.strerror or "").lower()))
 
-    for name, folders, files in os.walk(root, onerror=refused):
+    for name, folders, names in os.walk(root, onerror=refused):
         folder = Path(name)
+        files = _regular_files(folder, names, found)
         inside = _inside(around.pop(folder), folder, set(folders), set(files), found)
         _assign(folder, files, inside.run, found)
         folders.sort()
         if is_sweep(folder):
             folders[:] = [each for each in folders if each not in _NOT_OF_RUNS]
+        if _PHASE_MANIFEST in files and _PHASES in folders:
+            folders.remove(_PHASES)
         around.update((folder / each, inside) for each in folders)
     return found
+
+
+def _regular_files(folder: Path, names: Iterable[str], found: Found) -> list[str]:
+    """The names but those of a run's files that are none: a pipe would be waited for for ever."""
+    regular = []
+    for name in names:
+        is_of_run = name in _RECIPES or name.startswith(JOB_FILE) or _kind(name) is not None
+        if not is_of_run or (folder / name).is_file():
+            regular.append(name)
+        else:
+            found.unreadable.append((folder / name, "is no regular file"))
+    return regular
+
+
+def _kind(name: str) -> Kind | None:
+    """What a file is by its name; None for one that collecting does not read."""
+    return next((kind for kind in Kind if kind.value.match(name)), None)
 
 
 def _inside(
@@ -159,7 +184,7 @@ def _plan(sweep: SweepFolder, job_file: Path, found: Found) -> Plan | None:
 
 def _assign(folder: Path, files: list[str], run: RunFolder | None, found: Found) -> None:
     for name in sorted(files):
-        kind = next((kind for kind in Kind if kind.value.match(name)), None)
+        kind = _kind(name)
         if kind is None:
             continue
         if run is not None:

@@ -19,7 +19,7 @@ from generator.collection.unusable import Unusable
 from generator.collection.worker_logs import WorkerLogs, read_worker_logs
 from generator.errors import InvalidInput
 from generator.results.point import AllocatedGpus, Origin
-from generator.results.run_marker import MARKER_FILE, read_run_marker
+from generator.results.run_marker import MARKER_FILE, RunMarker, read_run_marker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,7 @@ class RunReading:
     recipe_file: Path | None = None
     version_file: Path | None = None
     origin: Origin = Origin.MEASURED
+    marker: RunMarker | None = None
     gpus: AllocatedGpus = field(default_factory=lambda: AllocatedGpus(type="unknown"))
     logs: WorkerLogs = field(default_factory=WorkerLogs)
     measurements: list[Measurement] = field(default_factory=list)
@@ -135,7 +136,7 @@ def _read_origin(reading: RunReading) -> bool:
         reading.note(reading.run.path / MARKER_FILE, error.problems[0].statement)
         return False
     if marker is not None:
-        reading.origin = marker.origin
+        reading.origin, reading.marker = marker.origin, marker
     return True
 
 
@@ -207,7 +208,7 @@ def _read_results(reading: RunReading, on_chunk: Callable[[], None]) -> None:
             except Unusable as error:
                 reading.note(path, error)
                 continue
-            reading.measurements.append(measured)
+            reading.measurements.append(_as_marked(reading, measured))
             for remark in measured.remarks:
                 reading.note(path, remark)
     for path in run.of(Kind.AIPERF_SWEEP):
@@ -219,6 +220,24 @@ def _read_results(reading: RunReading, on_chunk: Callable[[], None]) -> None:
             reading.accuracy.append(read_gsm8k(path))
         except Unusable as error:
             reading.note(path, error)
+
+
+def _as_marked(reading: RunReading, measured: Measurement) -> Measurement:
+    """The measurement under the load that it stood for, where the run's marker says so."""
+    marker = reading.marker
+    if marker is None:
+        return measured
+    measured = replace(measured, conditions={**measured.conditions, **marker.conditions})
+    folder = measured.file.parent.relative_to(reading.run.path).as_posix()
+    for load in marker.loads:
+        if load.folder == folder:
+            return replace(
+                measured,
+                concurrency=load.concurrency,
+                in_flight=measured.concurrency,
+                preemptions=load.preemptions,
+            )
+    return measured
 
 
 def _usable(

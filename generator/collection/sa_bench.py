@@ -20,6 +20,7 @@ from generator.collection.request_times import (
     GapCollector,
     GapLists,
     Milliseconds,
+    ServedRequests,
     latencies_of,
     numbers,
 )
@@ -130,6 +131,7 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
         latencies=latencies if latencies.ttft else reported,
         timing=_timing(reported, latencies, tokens, completed),
         conditions=_conditions(report),
+        served=raw.served() if raw else None,
     )
 
 
@@ -149,6 +151,14 @@ class _RawRequests:
             raise Unusable(
                 f"total_output_tokens is {tokens.output:,}, but output_lens add up to {listed:,}"
             )
+
+    def served(self) -> ServedRequests:
+        """The requests that gave tokens."""
+        return ServedRequests(
+            ttft_ms=self.ttft_ms[self.succeeded],
+            longest_gap_ms=self.gaps.longest[self.succeeded],
+            output_tokens=self.output_tokens[self.succeeded],
+        )
 
     def latencies(self) -> Latencies:
         """Recomputed distributions: end to end is TTFT plus all gaps of a request."""

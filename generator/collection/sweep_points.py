@@ -71,7 +71,7 @@ class SweepPoints:
 def read_sweep_points(folder: SweepFolder) -> SweepPoints:
     """The points of a sweep; raises InvalidInput where its ledger cannot be read."""
     state = history(folder.ledger.read().events)
-    results = read_results(folder, state.points, lambda _: None)
+    results = read_results(folder, state, lambda _: None)
     return SweepPoints(
         folder=folder,
         names={digest: recipe.name for digest, recipe in state.recipes.items()},

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from generator.files import MAX_FILE_BYTES, os_problem
+from generator.results.figure_range import GREATEST
 
-GREATEST = 1e15
-"""No figure of a run, be it tokens, seconds or milliseconds, is larger than this."""
 _SHORTEST_S = 1e-6
 
 DAMAGED = "it ends early or is damaged"

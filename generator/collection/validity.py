@@ -22,15 +22,20 @@ MOST_LATENCY_APART_PERCENT = 10
 MOST_TOKENS_APART_PERCENT = 5
 
 
-def invalidities(point: MeasuredPoint, timing: Timing | None) -> tuple[Invalidity, ...]:
-    """Everything that a point's own figures say against it; a limit itself is still met."""
+def invalidities(
+    point: MeasuredPoint, timing: Timing | None, in_flight: int | None = None
+) -> tuple[Invalidity, ...]:
+    """Everything that a point's own figures say against it; a limit itself is still met.
+
+    ``in_flight`` is the load that the client ran, where it stood for that of the point.
+    """
     rules = (
         (NO_OUTPUT, _no_output(point)),
         (FAILED_REQUESTS, _failed_requests(point)),
         (LATENCY_MISMATCH, _latency_mismatch(timing)),
         (TOKEN_MISMATCH, _token_mismatch(point)),
         (ACCURACY, _accuracy(point)),
-        (FEWER_REQUESTS, _fewer_requests(point)),
+        (FEWER_REQUESTS, _fewer_requests(point, in_flight)),
     )
     return tuple(Invalidity(code=code, message=message) for code, message in rules if message)
 
@@ -81,10 +86,10 @@ def _accuracy(point: MeasuredPoint) -> str:
     return f"{accuracy.benchmark} is {accuracy.score:.4g}, below {accuracy.threshold:g}"
 
 
-def _fewer_requests(point: MeasuredPoint) -> str:
+def _fewer_requests(point: MeasuredPoint, in_flight: int | None) -> str:
     requests = point.requests
     sent = requests.completed if requests.offered is None else requests.offered
-    concurrency = point.subject.concurrency
+    concurrency = point.subject.concurrency if in_flight is None else in_flight
     if sent >= concurrency:
         return ""
     return f"{sent:,} requests at a concurrency of {concurrency:,}"

@@ -9,11 +9,10 @@ from generator.composition.explanation import Comparison, compare
 from generator.composition.grouping import ComposedGroup, group_candidates
 from generator.composition.pairs import PairChecker, Target
 from generator.composition.phase_frontier import Lead, decode_at, leads, prefill_at
-from generator.composition.phase_points import Phases, read_phases
+from generator.composition.phase_points import Phases
 from generator.composition.proposals import Choice, Rules, choose
 from generator.composition.saving import Saving, estimate_saving
 from generator.errors import NothingFits, Problem
-from generator.results.point import MeasuredPoint
 from generator.spec import DeploymentSpec
 
 DEFAULT_MARGIN = 0.1
@@ -35,7 +34,7 @@ class Composition:
 
 
 def compose(
-    points: Iterable[MeasuredPoint],
+    phases: Phases,
     target: Target,
     *,
     margin: float = DEFAULT_MARGIN,
@@ -48,10 +47,9 @@ def compose(
     ``concurrencies`` are those to serve: the loads of the spec's own deployments where empty, and
     where it has none all that decode was measured at. ``against`` are deployments to compare with;
     ``on_load`` is told each concurrency, for progress.
-    Raises InvalidInput for results that cannot be used, NothingFits where no load can be served.
+    Raises NothingFits where no load can be served.
     """
     spec = target.spec
-    phases = read_phases(points, spec.workload, spec.cluster.gpu)
     loads = concurrencies or _loads(target, phases)
     checker = PairChecker(target=target)
     rules = Rules(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
 from generator.parallel import ParallelLayout, parse_pool
+from generator.results.contract import (
+    ContractDifference,
+    contract_differences,
+    differences_of,
+    held_fixed,
+    refusal,
+)
+from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
 from generator.spec_studies import PHASES
 from generator.workload import Workload
 
-_CONFIGURATION = re.compile(r"(?P<pool>\S+)(?: MTP(?P<tokens>[0-9]+))?\Z")
 _LENGTH_TOLERANCE = 0.05
+_WORKLOAD = "workload."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -81,15 +88,21 @@ class Phases:
         return tuple(sorted({point.origin for point in self.paid}))
 
 
-def read_phases(points: Iterable[MeasuredPoint], workload: Workload, gpu: str) -> Phases:
+def read_phases(
+    points: Iterable[MeasuredPoint], workload: Workload, gpu: str, *, may_mix: bool = False
+) -> Phases:
     """The phase studies among measured points, for a workload and a type of GPU.
 
-    Of repeated points the one with the median rate stands. Raises InvalidInput where a phase has
-    no valid point, or where points are of another GPU or their configuration cannot be read.
+    Of repeated points the one with the median rate stands; ``may_mix`` lets contracts differ, which
+    a note then says. Raises InvalidInput where a phase has no valid point, where contracts differ
+    and may not, or where points are of another GPU or their engines are not of one known kind.
     """
     of_phases = [point for point in points if point.subject.phase in PHASES]
     problems = [*_other_gpus(of_phases, gpu)]
     valid = [point for point in of_phases if point.is_valid]
+    mixed = phase_differences(valid)
+    if not may_mix:
+        problems += map(refusal, mixed)
     read: dict[str, list[PhasePoint]] = {phase: [] for phase in PHASES}
     for point in valid:
         try:
@@ -110,8 +123,31 @@ def read_phases(points: Iterable[MeasuredPoint], workload: Workload, gpu: str) -
         prefill=_curves(read["prefill"]),
         decode=_curves(read["decode"]),
         paid=tuple(each for phase in PHASES for each in read[phase]),
-        notes=tuple(_notes(of_phases, workload)),
+        notes=(*map(_mixed_note, mixed), *_notes(of_phases, workload)),
     )
+
+
+def phase_differences(points: Sequence[MeasuredPoint]) -> tuple[ContractDifference, ...]:
+    """The contract keys that points of a phase disagree on, and those that the phases do.
+
+    Each phase has a workload of its own; all else, engine and model first of all, must be one.
+    """
+    found: dict[str, ContractDifference] = {}
+    of_phases = [[each for each in points if each.subject.phase == phase] for phase in PHASES]
+    without_workload = [
+        {key: value for key, value in held_fixed(each).items() if not key.startswith(_WORKLOAD)}
+        for each in points
+    ]
+    for difference in (
+        *(each for listed in of_phases for each in contract_differences(listed)),
+        *differences_of(without_workload),
+    ):
+        found.setdefault(difference.key, difference)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _mixed_note(difference: ContractDifference) -> str:
+    return f"MIXED: the results do not share one contract, {difference}."
 
 
 def _other_gpus(points: Iterable[MeasuredPoint], gpu: str) -> Iterable[Problem]:
@@ -124,13 +160,7 @@ def _other_gpus(points: Iterable[MeasuredPoint], gpu: str) -> Iterable[Problem]:
 
 
 def _phase_point(point: MeasuredPoint, workload: Workload) -> PhasePoint:
-    match = _CONFIGURATION.match(point.subject.configuration)
-    if match is None:
-        raise InvalidInput(_unreadable(point, "it is no layout of one kind of engine"))
-    try:
-        pool = parse_pool(match["pool"])
-    except InvalidInput as error:
-        raise InvalidInput(_unreadable(point, error.problems[0].message)) from None
+    pool = _engine_pool(point)
     is_prefill = point.subject.phase == "prefill"
     rate = (
         point.input_tokens_per_s / workload.isl
@@ -141,7 +171,7 @@ def _phase_point(point: MeasuredPoint, workload: Workload) -> PhasePoint:
         raise InvalidInput(_unreadable(point, "its result counts no tokens of its phase"))
     wait = point.latencies.ttft if is_prefill else point.latencies.tpot
     return PhasePoint(
-        kind=EngineKind(name=str(pool.layout), num_speculative_tokens=int(match["tokens"] or 0)),
+        kind=EngineKind(name=pool.layout or "", num_speculative_tokens=pool.num_speculative_tokens),
         concurrency=point.subject.concurrency,
         requests_per_s=rate / pool.workers,
         wait_ms=wait.median if wait else None,
@@ -149,6 +179,21 @@ def _phase_point(point: MeasuredPoint, workload: Workload) -> PhasePoint:
         duration_s=point.duration_s,
         origin=point.origin,
     )
+
+
+def _engine_pool(point: MeasuredPoint) -> EnginePool:
+    """The engines of a point; raises InvalidInput unless they are of one known kind."""
+    pools = point.subject.pools
+    if len(pools) != 1 or pools[0].layout is None:
+        raise InvalidInput(_unreadable(point, "it is no layout of one kind of engine"))
+    (pool,) = pools
+    if not pool.is_mtp:
+        raise InvalidInput(_unreadable(point, f"it drafts by {pool.draft_method}, not MTP"))
+    try:
+        parse_pool(pools[0].layout)
+    except InvalidInput as error:
+        raise InvalidInput(_unreadable(point, error.problems[0].message)) from None
+    return pool
 
 
 def _unreadable(point: MeasuredPoint, reason: str) -> Problem:

@@ -22,6 +22,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator  # noqa: E402
 
+from generator.errors import one_line  # noqa: E402
 from generator.figures.chart import AxisText, Chart, Line, Series  # noqa: E402
 from generator.figures.labels import Anchor, Box, place_labels  # noqa: E402
 from generator.figures.palette import (  # noqa: E402
@@ -67,7 +68,8 @@ def draw_svg(chart: Chart) -> str:
         _compose(figure, chart)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(out, format="svg", metadata=nothing)
-    return with_text_alternative(out.getvalue(), chart.title, chart.description)
+    title, description = one_line(chart.title), one_line(chart.description)
+    return with_text_alternative(out.getvalue(), title, description)
 
 
 def draw_png(chart: Chart) -> bytes:
@@ -122,7 +124,7 @@ def _compose(figure: Figure, chart: Chart) -> None:
 
 
 def _wrapped(text: str, size: float) -> list[str]:
-    return textwrap.wrap(text, int((_WIDTH - _LEFT - _RIGHT) / (size * _CHARACTER)))
+    return textwrap.wrap(one_line(text), int((_WIDTH - _LEFT - _RIGHT) / (size * _CHARACTER)))
 
 
 # --- what is around the plot ------------------------------------------------------------------
@@ -169,7 +171,7 @@ def _write_legend(figure: Figure, named: Sequence[Series], columns: int, top: fl
 
 
 def _sample(series: Series) -> Line2D:
-    sample = Line2D([], [], label=series.name)
+    sample = Line2D([], [], label=one_line(series.name))
     _look(sample, series)
     return sample
 

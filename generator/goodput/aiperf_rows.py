@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
 from generator.goodput.clocks import BadRow, as_row, require_order, time_ns, whole_number
 from generator.goodput.trace import Outcome, Received, TracedRequest, receive
 
+_MEASURED_PHASE = "profiling"
 _REJECTIONS = (429, 503)
 """HTTP: too many requests, and service unavailable."""
 
@@ -17,12 +19,15 @@ def is_aiperf_row(row: dict[str, Any]) -> bool:
     return isinstance(row.get("metadata"), dict) and "request_start_ns" in row["metadata"]
 
 
-def is_aiperf_warm_up(row: dict[str, Any]) -> bool:
-    """Whether a row belongs to the warm-up phase."""
+def is_aiperf_warm_up(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of any phase but the measured one; raises BadRow where it names none.
+
+    The one rule for all readers of these rows.
+    """
     phase = row["metadata"].get("benchmark_phase")
     if not isinstance(phase, str):
         raise BadRow("metadata.benchmark_phase is missing")
-    return phase == "warmup"
+    return phase != _MEASURED_PHASE
 
 
 def aiperf_row(row: dict[str, Any]) -> TracedRequest:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
+from generator.results.contract import goodput_limits
 from generator.results.distribution import Distribution
 from generator.results.point import Latencies, MeasuredPoint
 from generator.wording import did_you_mean, shown
@@ -22,8 +23,9 @@ _PERCENTILE = re.compile(rf"({'|'.join(_LATENCIES)})_p(\d{{1,2}})_ms\Z")
 class Axis:
     """One figure of a point. ``value`` is None where a point does not have it.
 
-    ``short`` heads a column; ``limits`` are the conditions that the figure was taken under, which
-    points must share.
+    ``short`` heads a column. ``is_setting`` marks what a run is given and not what it reaches: as
+    x it asks for the best y of each value. ``limits`` are the conditions that the figure was taken
+    under, which points must share.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Axis:
     more_is_better: bool
     value: _Value
     lacks: str
+    is_setting: bool = False
     limits: Callable[[MeasuredPoint], str] | None = None
 
     @property
@@ -110,12 +113,8 @@ _FIXED = (
         short="good tokens/s/GPU",
         more_is_better=True,
         value=_per_gpu(lambda point: point.goodput.tokens_per_s if point.goodput else None),
-        lacks="no goodput",
-        limits=lambda point: (
-            f"TTFT {point.goodput.ttft_ms:g} ms, gap {point.goodput.max_gap_ms:g} ms"
-            if point.goodput
-            else ""
-        ),
+        lacks="no goodput (collect --ttft-ms --max-gap-ms counts it)",
+        limits=goodput_limits,
     ),
     Axis(
         name=CONCURRENCY,
@@ -125,6 +124,7 @@ _FIXED = (
         more_is_better=True,
         value=lambda point: float(point.subject.concurrency),
         lacks="no concurrency",
+        is_setting=True,
     ),
 )
 _COSTS: dict[str, tuple[str, Callable[[MeasuredPoint], float]]] = {

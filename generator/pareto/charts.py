@@ -170,19 +170,21 @@ def frontier_chart(study: ParetoStudy) -> Chart:
             line=Line.NONE,
         )
     ] * bool(beaten)
-    to_right = x.more_is_better
+    steps_line = Line.STEPS_TO_RIGHT if x.more_is_better else Line.STEPS_TO_LEFT
     steps = tuple(Mark(x=each.x.mean, y=each.y.mean) for each in study.frontier)
     series.append(
         Series(
             name="frontier",
             marks=steps,
             style=0,
-            line=Line.STEPS_TO_RIGHT if to_right else Line.STEPS_TO_LEFT,
+            line=Line.STRAIGHT if x.is_setting else steps_line,
             shows_marks=False,
         )
     )
     series += _frontier_marks(study, styles)
     title = f"{_what(study)}: Pareto frontier of {y.title.lower()} and {x.title.lower()}"
+    if x.is_setting:
+        title = f"{_what(study)}: best {y.title.lower()} at each {x.title.lower()}"
     return Chart(
         title=title,
         origin=origins_label(study.origins),

@@ -16,6 +16,7 @@ from generator.results.contract import ContractDifference
 from generator.results.repeats import Repeated
 
 VERSION = 1
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def pareto_document(study: ParetoStudy) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def pareto_document(study: ParetoStudy) -> dict[str, Any]:
     question = study.question
     return {
         "version": VERSION,
-        "x": _axis(question.x),
+        "x": _axis(question.x, is_set=question.x.is_setting),
         "y": _axis(question.y),
         "by": question.by,
         "min_accuracy": question.min_accuracy,
@@ -50,12 +51,12 @@ def pareto_document(study: ParetoStudy) -> dict[str, Any]:
     }
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: Axis, *, is_set: bool = False) -> dict[str, Any]:
     return {
         "name": axis.name,
         "title": axis.title,
         "unit": axis.unit,
-        "better": "more" if axis.more_is_better else "less",
+        "better": "set" if is_set else "more" if axis.more_is_better else "less",
     }
 
 
@@ -127,8 +128,14 @@ def _csv_rows(study: ParetoStudy) -> Iterator[list[Any]]:
     for each in study.points:
         subject = each.subject
         yield [
-            *(each.point.origin, label_of(each), subject.configuration, subject.recipe),
-            *(subject.digest, subject.phase, subject.concurrency, each.point.gpus.total),
+            *map(_cell, (each.point.origin, label_of(each), subject.configuration, subject.recipe)),
+            *map(_cell, (subject.digest, subject.phase)),
+            *(subject.concurrency, each.point.gpus.total),
             *(each.x.mean, each.y.mean, "yes" if id(each) in on_frontier else "no"),
-            *(len(each.runs), each.point.run),
+            *(len(each.runs), _cell(each.point.run)),
         ]
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: names come from other people's recipes."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -1,4 +1,4 @@
-"""The points that no other point beats on both axes."""
+"""The points that no other point beats on both axes, or at the same value of one."""
 
 from __future__ import annotations
 
@@ -28,6 +28,18 @@ def frontier(pairs: Sequence[Pair]) -> list[int]:
             best_second = second
             kept.append(index)
     return kept[::-1]
+
+
+def best_of_each(pairs: Sequence[Pair]) -> list[int]:
+    """The indices of the points with the best second number for their first, ascending by it.
+
+    Points that tie on both are all kept, in the order they were given.
+    """
+    best: dict[float, float] = {}
+    for first, second in pairs:
+        best[first] = max(second, best.get(first, second))
+    kept = [index for index, (first, second) in enumerate(pairs) if second == best[first]]
+    return sorted(kept, key=lambda index: pairs[index][0])
 
 
 def _negated(pair: Pair) -> Pair:

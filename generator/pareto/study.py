@@ -10,13 +10,14 @@ from generator.pareto.area import FrontierArea, area_under
 from generator.pareto.axes import Axis
 from generator.pareto.best_at import INTERACTIVITIES, BestAt, best_at
 from generator.pareto.curves import CONFIGURATION, Curve, curves
-from generator.pareto.frontier import frontier
+from generator.pareto.frontier import best_of_each, frontier
 from generator.pareto.selection import AxisPoint, LeftOut, select, select_phase
 from generator.results.contract import (
     ContractDifference,
     common_contract,
     contract_differences,
     differences_of,
+    refusal,
 )
 from generator.results.point import MeasuredPoint, Origin
 
@@ -78,10 +79,11 @@ def study(points: Sequence[MeasuredPoint], question: ParetoQuestion) -> ParetoSt
     runs = [run for each in selection.points for run in each.runs]
     mixed = contract_differences(runs) + _limit_differences(runs, (x, y))
     if mixed and not question.may_mix:
-        raise InvalidInput(map(_refusal, mixed))
+        raise InvalidInput(map(refusal, mixed))
     listed = selection.points
     pairs = [(x.better(each.x.mean), y.better(each.y.mean)) for each in listed]
-    kept = tuple(listed[index] for index in frontier(pairs))
+    keep = best_of_each if x.is_setting else frontier
+    kept = tuple(listed[index] for index in keep(pairs))
     kept = tuple(sorted(kept, key=lambda each: each.pair))  # by x as it is read
     return ParetoStudy(
         question=question,
@@ -110,18 +112,13 @@ def _limit_differences(
     )
 
 
-def _refusal(difference: ContractDifference) -> Problem:
-    counts = ", ".join(f"{value} ({count})" for value, count in difference.values)
-    return Problem(
-        message=f"runs of different contracts, {difference.key}: {counts}",
-        hint="give fewer results, or --mix to draw them together all the same",
-    )
-
-
 def _area(kept: Sequence[AxisPoint], question: ParetoQuestion) -> FrontierArea | None:
-    """The area; None where less y is better, for then an x that nothing reaches has no height."""
+    """The area; None where less y is better, for then an x that nothing reaches has no height.
+
+    None over a setting, where what lies between two values is not reached by either.
+    """
     start, stop = question.x_range or (kept[0].x.mean, kept[-1].x.mean)
-    if not question.y.more_is_better or not start < stop:
+    if question.x.is_setting or not question.y.more_is_better or not start < stop:
         return None
     pairs = [each.pair for each in kept]
     return area_under(pairs, start, stop, more_x_is_better=question.x.more_is_better)

@@ -19,7 +19,7 @@ def heading(study: ParetoStudy) -> Iterator[str]:
     """What kind of figures these are, which axes, and how many points stand on them."""
     yield f"Figures: {origins_label(study.origins)}."
     x, y = study.question.x, study.question.y
-    yield f"x: {_axis(x)}. y: {_axis(y)}."
+    yield f"x: {_axis(study, x)}. y: {_axis(study, y)}."
     left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
     yield (f"{_counted(study)}{left_out}; {len(study.frontier)} on the frontier.")
     for difference in study.mixed:
@@ -31,7 +31,9 @@ def _counted(study: ParetoStudy) -> str:
     return f"{plural(points, 'point')} of {plural(curves, 'curve')}"
 
 
-def _axis(axis: Axis) -> str:
+def _axis(study: ParetoStudy, axis: Axis) -> str:
+    if axis.is_setting and axis is study.question.x:
+        return f"{axis.label}, the best y of each"
     return f"{axis.label}, {'more' if axis.more_is_better else 'less'} is better"
 
 
@@ -94,6 +96,8 @@ def best_at_table(study: ParetoStudy) -> Table:
 def area_sentence(study: ParetoStudy) -> str:
     """The area under the frontier with its range, or why there is none."""
     if study.area is None:
+        if study.question.x.is_setting:
+            return f"No area under the frontier: {study.question.x.short} is set, not reached."
         if not study.question.y.more_is_better:
             return "No area under the frontier: y is a figure of which less is better."
         return "No area under the frontier: its points span no range of x."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from generator.planning.cited_work import CitedWork, cited_works
@@ -116,12 +116,23 @@ def _of_gpu(gpu: str) -> Iterator[Efficiency]:
             residuals=fit.residuals,
             source="; ".join(sources),
             as_of=max(each.point.as_of for each in cited),
-            note=_note(fit),
+            note=_note(fit, _layouts(phase, fit, cited)),
         )
 
 
-def _note(fit: PhaseFit) -> str:
-    times = f"fitted to {len(fit.residuals)} public times only"
+def _layouts(phase: Phase, fit: PhaseFit, cited: Iterable[CitedWork]) -> tuple[str, ...]:
+    """Layouts of the engines that were timed: others are predicted from these."""
+    timed = {each.point for each in fit.residuals}
+    points = [each.point for each in cited if each.point.name in timed]
+    pools = (
+        (point.prefill or point.decode) if phase is Phase.PREFILL else point.decode
+        for point in points
+    )
+    return tuple(dict.fromkeys(str(pool.layout) for pool in pools))
+
+
+def _note(fit: PhaseFit, layouts: Sequence[str]) -> str:
+    times = f"fitted to {len(fit.residuals)} public times only, of {' and '.join(layouts)}"
     if fit.has_fixed_cost:
         return f"{times}; {_NOT_PUBLISHED}"
     return f"{times}, which cannot tell a fixed cost from a factor; {_NOT_PUBLISHED}"

@@ -17,15 +17,14 @@ def communication_s(work: EngineWork, tokens: Array, collective_latency_s: float
     the tokens of all others, and sends its part of every sum.
     """
     layout = work.layout
-    row = work.hidden_size * _ACTIVATION_BYTES
-    all_reduce = tokens * row * (1 - 1 / layout.tensor)
-    reduced = work.mixers + work.dense_mlps
-    size = reduced * all_reduce
-    count = reduced if layout.tensor > 1 else 0
+    reductions = work.mixers + work.dense_mlps
+    elements = reductions * work.hidden_size
     if layout.data == 1:
-        size = size + work.expert_mlps * all_reduce
-        count += work.expert_mlps if layout.tensor > 1 else 0
-    else:
+        reductions += work.expert_mlps
+        elements += work.expert_mlps * work.expert_row_size
+    size = tokens * elements * _ACTIVATION_BYTES * (1 - 1 / layout.tensor)
+    count = reductions if layout.tensor > 1 else 0
+    if layout.data > 1:
         size = size + work.expert_mlps * _exchanged_bytes(work, tokens)
         count += 2 * work.expert_mlps
     return size / work.peaks.link + count * collective_latency_s
@@ -33,11 +32,12 @@ def communication_s(work: EngineWork, tokens: Array, collective_latency_s: float
 
 def _exchanged_bytes(work: EngineWork, tokens: Array) -> Array:
     """Bytes over a rank's link for one layer of experts between data-parallel ranks."""
-    layout, hidden = work.layout, work.hidden_size
+    layout, row_size = work.layout, work.expert_row_size
     ranks = layout.tensor * layout.data
     if not layout.expert_parallel or work.experts is None:
         received = (layout.data - 1) * work.dispatch_bytes
         sent = layout.data * _ACTIVATION_BYTES * (1 - 1 / ranks)
-        return tokens * hidden * (received + sent)
+        return tokens * row_size * (received + sent)
     reached = (ranks - 1) * (1 - (1 - 1 / ranks) ** work.experts.per_token)
-    return tokens / layout.tensor * hidden * (work.dispatch_bytes + _ACTIVATION_BYTES) * reached
+    both_ways = row_size * (work.dispatch_bytes + _ACTIVATION_BYTES)
+    return tokens / layout.tensor * both_ways * reached

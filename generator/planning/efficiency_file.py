@@ -23,6 +23,7 @@ def efficiency_document(calibration: EfficiencyCalibration) -> dict[str, Any]:
     return {
         "pdrecipe_efficiency": VERSION,
         "efficiencies": [_efficiency(each) for each in calibration.efficiencies],
+        "acceptance": [as_json(each) for each in calibration.acceptance],
         "points_used": calibration.used,
         "unused": [as_json(each) for each in calibration.unused],
     }

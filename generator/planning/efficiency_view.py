@@ -47,6 +47,15 @@ def efficiency_notes(efficiencies: Sequence[Efficiency]) -> Iterator[str]:
             yield f"{each.gpu} {each.phase}: {each.note}."
 
 
+def acceptance_lines(calibration: EfficiencyCalibration) -> Iterator[str]:
+    """What was accepted of drafted tokens, for the option that predictions take."""
+    for each in calibration.acceptance:
+        yield (
+            f"MTP {each.speculative_tokens}: {each.acceptance_rate:.2f} of drafted tokens accepted"
+            f" (--acceptance-rate; median of {plural(each.points, 'point')})."
+        )
+
+
 def unused_lines(calibration: EfficiencyCalibration) -> Iterator[str]:
     """What was left out and why, by reason."""
     for each in calibration.unused:

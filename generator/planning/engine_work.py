@@ -87,7 +87,8 @@ class EngineWork:
     """One engine's work on one rank of a tensor group.
 
     ``mixers`` and ``mlps`` count the layers that end in a collective, by what they have.
-    ``dispatch_bytes`` are those of one element on its way to an expert.
+    ``expert_row_size`` elements of a token go to its experts and come back: those of the latent
+    where experts work in one. ``dispatch_bytes`` are those of one element on its way there.
     """
 
     layout: ParallelLayout
@@ -99,6 +100,7 @@ class EngineWork:
     attention: Attention
     recurrence: Recurrence
     hidden_size: int
+    expert_row_size: int
     mixers: int
     dense_mlps: int
     expert_mlps: int
@@ -134,6 +136,7 @@ def engine_work(
         attention=_attention(architecture, layout, kv_cache),
         recurrence=_recurrence(architecture, layout, kv_cache),
         hidden_size=architecture.hidden_size,
+        expert_row_size=(experts and experts.latent_size) or architecture.hidden_size,
         mixers=sum(layer.mixer is not None for layer in architecture.layers),
         dense_mlps=sum(
             layer.mlp is not None and not isinstance(layer.mlp, MixtureOfExperts)

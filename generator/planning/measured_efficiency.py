@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from generator.architecture import ModelArchitecture
 from generator.errors import InvalidInput, Problem
-from generator.planning.efficiency import Efficiency
+from generator.planning.efficiency import Efficiency, Phase
 from generator.planning.efficiency_fit import Observation, PhaseFit, fit_phases
-from generator.planning.measured_engines import engine_version_of, measured_engines
-from generator.planning.measured_observations import observations_of, point_name
+from generator.planning.measured_engines import MeasuredEngines, engine_version_of, measured_engines
+from generator.planning.measured_observations import observations_of, point_name, step_tokens
+from generator.planning.speculation import acceptance_rate_of
 from generator.results.point import MeasuredPoint, Origin
 from generator.wording import plural
 
@@ -29,10 +31,20 @@ class UnusedPoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredAcceptance:
+    """The median share of drafted tokens accepted, over the points that drafted so many."""
+
+    speculative_tokens: int
+    acceptance_rate: float
+    points: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EfficiencyCalibration:
     """The efficiencies of every GPU and release in the points, and what was left out."""
 
     efficiencies: tuple[Efficiency, ...]
+    acceptance: tuple[MeasuredAcceptance, ...]
     used: int
     unused: tuple[UnusedPoints, ...]
 
@@ -53,14 +65,20 @@ def calibrated(
     """
     groups: dict[tuple[str, str | None], list[tuple[MeasuredPoint, Observation]]] = {}
     reasons: list[tuple[str, MeasuredPoint]] = []
+    accepted: dict[int, list[float]] = {}
     used = 0
     for point in points:
         try:
-            seen = _observed(point, model_of, collective_latency_s)
+            engines = _engines(point, model_of)
+            seen = _observed(point, engines, collective_latency_s)
         except InvalidInput as error:
             reasons.append((_one_sentence(error), point))
             continue
         used += 1
+        drafts = engines.decode.work.speculative_tokens
+        if drafts and any(Phase.DECODE in each.work for each in seen):
+            rate = acceptance_rate_of(drafts, step_tokens(point, drafts))
+            accepted.setdefault(drafts, []).append(rate)
         key = (point.gpus.type.lower(), engine_version_of(point))
         groups.setdefault(key, []).extend((point, each) for each in seen)
     unused = tuple(_unused(reasons))
@@ -70,19 +88,28 @@ def calibrated(
         efficiencies=tuple(
             each for key, seen in groups.items() for each in _of_group(key, seen, source, as_of)
         ),
+        acceptance=tuple(
+            MeasuredAcceptance(
+                speculative_tokens=drafts, acceptance_rate=median(rates), points=len(rates)
+            )
+            for drafts, rates in sorted(accepted.items())
+        ),
         used=used,
         unused=unused,
     )
 
 
-def _observed(
-    point: MeasuredPoint, model_of: ModelOf, collective_latency_s: float
-) -> tuple[Observation, ...]:
+def _engines(point: MeasuredPoint, model_of: ModelOf) -> MeasuredEngines:
     if point.origin is not Origin.MEASURED:
         raise InvalidInput(Problem(message=f"is {point.origin}: no speed in it was measured"))
     if not point.is_valid:
         raise InvalidInput(Problem(message=f"is invalid: {point.invalid[0].code}"))
-    engines = measured_engines(point, model_of(point))
+    return measured_engines(point, model_of(point))
+
+
+def _observed(
+    point: MeasuredPoint, engines: MeasuredEngines, collective_latency_s: float
+) -> tuple[Observation, ...]:
     seen = observations_of(point, engines, collective_latency_s)
     for each in seen:
         if each.measured_s < each.bound_s:

@@ -55,11 +55,11 @@ class _Reader:
     def _taking_turns(self) -> Iterator[Observation]:
         """An aggregated engine: C prompts and all steps of one request in the time of a request."""
         point, pool = self._point, self._engines.decode.pool
-        loads = point.subject.concurrency / pool.workers
+        loads = max(1.0, point.subject.concurrency / pool.workers)
         if loads > 1 and pool.layout.data > 1:
             message = "prefill and decode of its data-parallel ranks overlap, nobody knows how much"
             raise InvalidInput(Problem(message=message, hint="study the phases alone"))
-        if loads <= 1:
+        if loads == 1:
             yield self._step()
         steps = (self._workload.osl - 1) / self._tokens_per_step()
         yield self._observation(
@@ -67,14 +67,14 @@ class _Reader:
             point.subject.concurrency / point.requests_per_s,
             {
                 Phase.DECODE: self._step_work(loads / pool.layout.data).times(steps),
-                Phase.PREFILL: self._prefill().alone.times(max(1.0, loads)),
+                Phase.PREFILL: self._prefill().alone.times(loads),
             },
         )
 
     def _step(self) -> Observation:
         """One decode step, over the sequences that were decoding on average (Little's law)."""
         point = self._point
-        tpot = self._latency(point.latencies.tpot, "TPOT")
+        tpot = _latency(point.latencies.tpot, "TPOT")
         chunk = self._gap() if self._engines.decode.work.speculative_tokens else tpot
         decoding = min(point.subject.concurrency, point.output_tokens_per_s * tpot.mean / 1000)
         per_rank = max(1.0, decoding) / self._engines.decode.pool.data_ranks
@@ -109,24 +109,10 @@ class _Reader:
         return decode_step_work(work, sequences_per_rank, self._workload, self._latency_s)
 
     def _tokens_per_step(self) -> float:
-        """Tokens of a chunk; raises InvalidInput for more than a step can give."""
-        drafts = self._engines.decode.work.speculative_tokens
-        if not drafts:
-            return 1.0
-        tokens = self._gap().mean / self._latency(self._point.latencies.tpot, "TPOT").mean
-        if not 1 / _ROUNDING <= tokens <= (drafts + 1) * _ROUNDING:
-            raise InvalidInput(
-                Problem(message=f"its chunks of {tokens:.2f} tokens are not steps of MTP {drafts}")
-            )
-        return tokens
+        return step_tokens(self._point, self._engines.decode.work.speculative_tokens)
 
     def _gap(self) -> Distribution:
-        return self._latency(self._point.latencies.inter_chunk, "gap between chunks")
-
-    def _latency(self, distribution: Distribution | None, name: str) -> Distribution:
-        if distribution is None or not distribution.mean > 0:
-            raise InvalidInput(Problem(message=f"it has no {name}"))
-        return distribution
+        return _latency(self._point.latencies.inter_chunk, "gap between chunks")
 
     def _observation(
         self,
@@ -138,6 +124,22 @@ class _Reader:
         return Observation(
             point=point_name(self._point), what=what, measured_s=measured_s, work=work, says=says
         )
+
+
+def step_tokens(point: MeasuredPoint, drafts: int) -> float:
+    """Tokens of a step on average: those of a chunk, where a step drafts.
+
+    Raises InvalidInput for more or fewer than a step can give.
+    """
+    if not drafts:
+        return 1.0
+    gap = _latency(point.latencies.inter_chunk, "gap between chunks")
+    tokens = gap.mean / _latency(point.latencies.tpot, "TPOT").mean
+    if not 1 / _ROUNDING <= tokens <= (drafts + 1) * _ROUNDING:
+        raise InvalidInput(
+            Problem(message=f"its chunks of {tokens:.2f} tokens are not steps of MTP {drafts}")
+        )
+    return min(max(tokens, 1.0), drafts + 1.0)
 
 
 def point_name(point: MeasuredPoint) -> str:
@@ -155,6 +157,12 @@ def _mean_request(point: MeasuredPoint) -> Workload:
         isl=max(1, round(point.tokens.input / completed)),
         osl=max(1, round(point.tokens.output / completed)),
     )
+
+
+def _latency(distribution: Distribution | None, name: str) -> Distribution:
+    if distribution is None or not distribution.mean > 0:
+        raise InvalidInput(Problem(message=f"it has no {name}"))
+    return distribution
 
 
 def _typical(distribution: Distribution) -> float:

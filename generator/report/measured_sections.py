@@ -104,6 +104,13 @@ def goodput_sections(inputs: ReportInputs, runs: RunList) -> Iterator[Section]:
         yield Section(id="goodput", title="The frontier of goodput", blocks=blocks)
 
 
+_UNBEATEN = (
+    "No other point is better on one axis and at least as good on the other. The steps say what is"
+    " reached; between points nothing was run, so nothing is drawn."
+)
+_OF_EACH = "The best point at each x; between points nothing was run."
+
+
 def _frontier(
     answer: ParetoStudy,
     results: str,
@@ -112,12 +119,7 @@ def _frontier(
 ) -> tuple[Block, ...]:
     lines = list(heading(answer))
     return (
-        Paragraph(
-            text=(
-                "No other point is better on one axis and at least as good on the other. The steps"
-                " say what is reached; between points nothing was run, so nothing is drawn."
-            )
-        ),
+        Paragraph(text=_OF_EACH if answer.question.x.is_setting else _UNBEATEN),
         Paragraph(text=lines[2]),
         *_mixed(answer),
         _figure(id, frontier_chart(answer), results),

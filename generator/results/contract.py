@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from generator.errors import Problem
 from generator.results.point import MeasuredPoint
 
 NOT_STATED = "not stated"
 ORIGIN = "origin"
+GOODPUT_LIMITS = "goodput limits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,31 @@ def differences_of(statements: Sequence[Mapping[str, str]]) -> tuple[ContractDif
             ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
             found.append(ContractDifference(key=key, values=tuple(ordered)))
     return tuple(found)
+
+
+def goodput_limits(point: MeasuredPoint) -> str:
+    """The limits that a point's goodput was counted by; empty where it has none."""
+    goodput = point.goodput
+    return f"TTFT {goodput.ttft_ms:g} ms, gap {goodput.max_gap_ms:g} ms" if goodput else ""
+
+
+def goodput_differences(points: Iterable[MeasuredPoint]) -> tuple[ContractDifference, ...]:
+    """The limits of goodput where points have several, one of them being to have none.
+
+    Goodput beside the throughput of a point that counts none would compare nothing.
+    """
+    return differences_of(
+        [{GOODPUT_LIMITS: goodput_limits(point) or NOT_STATED} for point in points]
+    )
+
+
+def refusal(difference: ContractDifference) -> Problem:
+    """The problem of runs that disagree on a key, each value with how many have it."""
+    counts = ", ".join(f"{value} ({count})" for value, count in difference.values)
+    return Problem(
+        message=f"runs of different contracts, {difference.key}: {counts}",
+        hint="give fewer results, or --mix to take them together all the same",
+    )
 
 
 def common_contract(points: Iterable[MeasuredPoint]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from generator.results.distribution import Distribution
+from generator.results.engine_pool import EnginePool
 
 
 class Origin(StrEnum):
@@ -21,8 +22,9 @@ class Origin(StrEnum):
 class Subject:
     """What ran: the recipe, by digest without its concurrencies, and its deployment in words.
 
-    ``configuration`` is read from the flags, never from a name: ``1xTP2DP4+EP + 1xTP4DP4+EP MTP3``,
-    or ``1xTEP8 MTP3`` for one aggregated engine. ``phase`` is ``disaggregated``, ``prefill``
+    ``pools`` are its engines, read from the flags and never from a name. ``configuration`` says
+    them in words, ``1xTP2DP4+EP + 1xTP4DP4+EP MTP3``, or ``1xTEP8 MTP3`` for one aggregated engine;
+    it is for people, and nothing is read from it. ``phase`` is ``disaggregated``, ``prefill``
     (aggregated, at most two output tokens), ``decode`` (aggregated, at most two input tokens) or
     ``aggregated``.
     """
@@ -32,6 +34,7 @@ class Subject:
     configuration: str
     phase: str
     concurrency: int
+    pools: tuple[EnginePool, ...] = ()
 
     @property
     def point_id(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, write_text_atomically
 from generator.json_records import as_json, from_json
+from generator.results.figure_range import check_figures
 from generator.results.point import MeasuredPoint
 
 VERSION = 1
@@ -69,19 +70,23 @@ def _points(lines: Iterable[bytes], source: str) -> tuple[MeasuredPoint, ...]:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Points hold no cycles, and walking ever more of them would take a third of the reading."""
+    """Points hold no cycles, and walking ever more of them would take a third of the reading.
+
+    Nor are they walked afterwards: as long as they are needed the collector passes them by.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if was_on:
             gc.enable()
 
 
 def _parsed(lines: Iterable[bytes], source: str) -> tuple[MeasuredPoint, ...]:
     points: list[MeasuredPoint] = []
-    found: list[Problem] = []
+    found: dict[str, list[int]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -89,17 +94,21 @@ def _parsed(lines: Iterable[bytes], source: str) -> tuple[MeasuredPoint, ...]:
             points.append(_point(line))
         except (ValueError, RecursionError) as error:
             reason = "not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
-            found.append(
-                Problem(
-                    message=f"not a result: {reason}",
-                    hint="write it anew with pdrecipe collect",
-                    source=source,
-                    line=number,
-                )
-            )
+            found.setdefault(reason, []).append(number)
     if found:
-        raise InvalidInput(found)
+        raise InvalidInput(_problem(reason, lines, source) for reason, lines in found.items())
     return tuple(points)
+
+
+def _problem(reason: str, lines: Sequence[int], source: str) -> Problem:
+    """One problem for all lines that have it: a file of another version has it on each."""
+    more = f", as {len(lines) - 1:,} more below it" if len(lines) > 1 else ""
+    return Problem(
+        message=f"not a result{more}: {reason}",
+        hint="write it anew with pdrecipe collect",
+        source=source,
+        line=lines[0],
+    )
 
 
 def _point(line: bytes) -> MeasuredPoint:
@@ -110,10 +119,7 @@ def _point(line: bytes) -> MeasuredPoint:
         version = document["pdrecipe_result"]
         raise ValueError(f"it is of version {version!r}, this pdrecipe reads {VERSION}")
     point = from_json(MeasuredPoint, document)
-    if not point.duration_s > 0:
-        raise ValueError(f"duration_s must be above 0, got {point.duration_s}")
-    if point.gpus.total < 1 or point.subject.concurrency < 1:
-        raise ValueError("it counts no GPU or no concurrency")
+    check_figures(point)
     return point
 
 

@@ -40,6 +40,18 @@ def repeated(values: Sequence[float]) -> Repeated:
     )
 
 
+def without_copies(points: Iterable[MeasuredPoint]) -> list[MeasuredPoint]:
+    """The points, each once: a file that is given twice is no repeated run."""
+    alike: dict[object, list[MeasuredPoint]] = {}
+    for point in points:
+        subject = point.subject
+        key = (subject.digest, subject.concurrency, point.run, point.duration_s)
+        known = alike.setdefault(key, [])
+        if point not in known:
+            known.append(point)
+    return [point for known in alike.values() for point in known]
+
+
 def runs_by_point(points: Iterable[MeasuredPoint]) -> list[tuple[MeasuredPoint, ...]]:
     """The runs of each recipe at each concurrency, in an order of its own."""
     runs: dict[tuple[str, str, int], list[MeasuredPoint]] = {}

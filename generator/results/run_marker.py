@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.errors import InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
-from generator.json_records import from_json
+from generator.json_records import as_json, from_json
 from generator.results.point import Origin
 
 MARKER_FILE = "pdrecipe-run.json"
@@ -16,17 +17,37 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledLoad:
+    """A load of the recipe that a smaller one stood for.
+
+    ``folder`` is where its report lies, below the run folder; ``in_flight`` the concurrency that
+    the client ran. ``preemptions`` are those of the engines meanwhile, None where unknown.
+    """
+
+    folder: str
+    concurrency: int
+    in_flight: int
+    preemptions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunMarker:
-    """Where the figures of a run are from; ``note`` says how, for people."""
+    """Where the figures of a run are from; ``note`` says how, for people.
+
+    ``conditions`` belong to the contract of its points. ``loads`` are those that were scaled;
+    reports elsewhere ran the load that they name.
+    """
 
     version: int = _VERSION
     origin: Origin
     note: str = ""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    loads: tuple[ScaledLoad, ...] = ()
 
 
 def write_run_marker(run: Path, marker: RunMarker) -> None:
     """Mark a run folder; raises InvalidInput where that cannot be written."""
-    text = json.dumps(asdict(marker), indent=1) + "\n"
+    text = json.dumps(as_json(marker), indent=1) + "\n"
     write_text_atomically(run / MARKER_FILE, text)
 
 

@@ -77,13 +77,17 @@ class ComparedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison:
-    """The answer. ``varied`` is what differs between the sides; ``allowed`` was let pass."""
+    """The answer. ``varied`` is what differs between the sides; ``allowed`` was let pass.
+
+    ``consequences`` differ because what varied does.
+    """
 
     axes: tuple[Axis, ...]
     compared: tuple[ComparedPair, ...]
     unpaired: Unpaired
     varied: tuple[ContractDifference, ...]
     allowed: tuple[ContractDifference, ...]
+    consequences: tuple[ContractDifference, ...]
     origins: tuple[Origin, ...]
 
 
@@ -96,7 +100,7 @@ def compare_runs(
     """The comparison of two sets of runs; ``allow`` has keys, or patterns as ``decode.*``.
 
     Raises InvalidInput where a side mixes contracts, where the sides differ in more than one key
-    that is not allowed, and where they share no valid point.
+    that is neither allowed nor a consequence of another, and where they share no valid point.
     """
     found, unpaired = pairs(before, after)
     if not found:
@@ -116,7 +120,7 @@ def compare_runs(
         if not _allowed(difference, allow)
     ]
     varied = varied_between(found)
-    counted = tuple(each for each in varied if not _allowed(each, allow))
+    counted = tuple(each for each in varied.factors if not _allowed(each, allow))
     if len(counted) > 1:
         problems += [
             Problem(
@@ -132,7 +136,8 @@ def compare_runs(
         compared=tuple(_compared(pair, axes) for pair in found),
         unpaired=unpaired,
         varied=counted,
-        allowed=tuple(each for each in varied if _allowed(each, allow)),
+        allowed=tuple(each for each in varied.factors if _allowed(each, allow)),
+        consequences=varied.consequences,
         origins=tuple(
             sorted({run.origin for pair in found for run in (*pair.before, *pair.after)})
         ),

@@ -13,8 +13,8 @@ from generator.results.contract import (
     held_fixed,
 )
 from generator.results.point import MeasuredPoint
+from generator.run_comparison.consequences import CONFIGURATION, is_consequence
 
-CONFIGURATION = "configuration"
 RECIPE = "recipe"
 # What a configuration says in words: where the configurations differ, these do by themselves.
 _IN_CONFIGURATION = frozenset({CONFIGURATION, "layout", "mtp"})
@@ -115,13 +115,22 @@ def mixed_within(side: Sequence[Pair], *, is_before: bool) -> tuple[ContractDiff
     return tuple(found[key] for key in sorted(found))
 
 
-def varied_between(found: Sequence[Pair]) -> tuple[ContractDifference, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Varied:
+    """What one side has otherwise than the other, and what differs only as a consequence."""
+
+    factors: tuple[ContractDifference, ...]
+    consequences: tuple[ContractDifference, ...]
+
+
+def varied_between(found: Sequence[Pair]) -> Varied:
     """Everything in which one side differs from the other, contract and factors alike.
 
     A configuration stands for the factors it says in words. Recipes that differ although no key
     says how count as a difference of their own.
     """
     by_key: dict[str, ContractDifference] = {}
+    following: dict[str, ContractDifference] = {}
     for pair in found:
         first, second = pair.before[0], pair.after[0]
         apart = [
@@ -130,9 +139,14 @@ def varied_between(found: Sequence[Pair]) -> tuple[ContractDifference, ...]:
         ]
         if not apart and first.subject.digest != second.subject.digest:
             apart = _named(RECIPE, first.subject.digest, second.subject.digest)
+        keys = {difference.key for difference in apart}
         for difference in apart:
-            by_key.setdefault(difference.key, difference)
-    return tuple(by_key[key] for key in sorted(by_key))
+            follows = is_consequence(difference.key, first.factors, second.factors, keys)
+            (following if follows else by_key).setdefault(difference.key, difference)
+    return Varied(
+        factors=tuple(by_key[key] for key in sorted(by_key)),
+        consequences=tuple(following[key] for key in sorted(following.keys() - by_key.keys())),
+    )
 
 
 def sides(difference: ContractDifference) -> str:

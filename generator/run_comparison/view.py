@@ -23,6 +23,7 @@ def comparison_document(comparison: RunComparison) -> dict[str, Any]:
         "version": VERSION,
         "origins": [str(origin) for origin in comparison.origins],
         "varied": [difference_document(each) for each in comparison.varied],
+        "consequences": [difference_document(each) for each in comparison.consequences],
         "allowed": [difference_document(each) for each in comparison.allowed],
         "pairs": [_pair(each) for each in comparison.compared],
         "only_a": _ids(unpaired.only_before),
@@ -65,6 +66,8 @@ def comparison_heading(comparison: RunComparison) -> Iterator[str]:
         yield f"Varied: {sides(comparison.varied[0])}. All else that is stated was held fixed."
     else:
         yield "Nothing that is stated differs: B repeats A."
+    for each in comparison.consequences:
+        yield f"Follows from it: {sides(each)}."
     for each in comparison.allowed:
         yield f"Allowed to differ: {sides(each)}."
     yield (

@@ -7,6 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from generator.errors import InvalidInput
+from generator.results.contract import (
+    ContractDifference,
+    contract_differences,
+    goodput_differences,
+    refusal,
+)
 from generator.results.point import MeasuredPoint, Origin
 from generator.stopping.ladders import Ladder
 from generator.stopping.rules import Rule, Rung, Stop, StopLimits, stops, unsupported_percentiles
@@ -63,16 +70,24 @@ class NextRuns:
 
 
 def next_runs(
-    points: Iterable[MeasuredPoint], ladders: Iterable[Ladder], limits: StopLimits
+    points: Iterable[MeasuredPoint],
+    ladders: Iterable[Ladder],
+    limits: StopLimits,
+    *,
+    may_mix: bool = False,
 ) -> NextRuns:
     """Which planned points are worth running, given what was measured.
 
     A point belongs to the ladder whose recipe has its digest: what ran under another recipe says
-    nothing of this one.
+    nothing of this one. Raises InvalidInput where results of one phase differ in their contracts,
+    unless ``may_mix``, which a note then says.
     """
     listed, planned = list(points), list(ladders)
     known = {digest for ladder in planned for digest in ladder.digests}
     valid = [point for point in listed if point.is_valid and point.subject.digest in known]
+    mixed = _mixed(valid)
+    if mixed and not may_mix:
+        raise InvalidInput(map(refusal, mixed))
     answers: list[LadderVerdicts] = []
     suggested: list[Suggestion] = []
     unsupported = 0
@@ -89,8 +104,21 @@ def next_runs(
         origins=tuple(sorted({point.origin for point in listed})),
         ladders=tuple(answers),
         suggestions=tuple(suggested),
-        notes=tuple(_notes(listed, planned, known, unsupported, limits)),
+        notes=(
+            *(f"MIXED: the results do not share one contract, {each}." for each in mixed),
+            *_notes(listed, planned, known, unsupported, limits),
+        ),
     )
+
+
+def _mixed(points: Sequence[MeasuredPoint]) -> tuple[ContractDifference, ...]:
+    """The contract keys, and the limits of goodput, that points of one phase disagree on."""
+    found: dict[str, ContractDifference] = {}
+    for phase in sorted({point.subject.phase for point in points}):
+        of_phase = [point for point in points if point.subject.phase == phase]
+        for difference in (*contract_differences(of_phase), *goodput_differences(of_phase)):
+            found.setdefault(difference.key, difference)
+    return tuple(found[key] for key in sorted(found))
 
 
 def _rungs(ladder: Ladder, points: Iterable[MeasuredPoint]) -> tuple[Rung, ...]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from generator.documents import parse_document
 from generator.errors import ClusterFailure, InvalidInput, Problem
-from generator.files import read_text, write_text_atomically
+from generator.files import pasted, read_text, write_text_atomically
 from generator.site import Site
+from generator.sweep.acceptance import acceptance_problems
 from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
@@ -19,6 +20,7 @@ from generator.sweep.sending import Sender
 from generator.sweep.site_use import placement_of
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipe
 from generator.sweep.upkeep import duties, healthy_configurations, live_arrays, perform, put_down
+from generator.wording import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +83,19 @@ class SweepClient:
         """What these points make: jobs, arrays, canaries.
 
         ``recipes`` are at hand; the others are read from the sweep. Raises InvalidInput where one
-        cannot be placed on the site, ClusterFailure where the cluster does not answer.
+        cannot be placed on the site, or could not run on the cluster as it is; ClusterFailure where
+        that does not answer.
         """
         at_hand = {recipe.digest: recipe for recipe in recipes}
         features = self.sender.cluster.features()
         placement = placement_of(self.site, features)
         wanted = chosen(view.statuses, choice)
         jobs = [
-            planned_job(at_hand.get(recipe.digest) or self._stored(recipe), points, why, placement)
+            planned_job(self._job_of(recipe, at_hand), points, why, placement)
             for recipe, points, why in _by_recipe(view.history, wanted)
         ]
+        if found := list(acceptance_problems(jobs, features, self.folder.root)):
+            raise InvalidInput(found)
         return plan(
             jobs,
             max_array_tasks=placement.max_array_tasks,
@@ -121,12 +126,24 @@ class SweepClient:
         return live_arrays(view.history, report)
 
     def cancel(self, attempts: Iterable[Attempt], why: str) -> None:
-        """Cancel jobs for the user: recorded first, so that no later client takes them up."""
+        """Cancel jobs for the user: recorded first, so that no later client takes them up.
+
+        Raises ClusterFailure, saying that they are recorded, where the cluster does not take it;
+        ``keep_up`` of a later client does it then.
+        """
         listed = list(attempts)
         self.folder.ledger.append(
             event for attempt in listed for event in attempt.cancelled(why, CancelledBy.USER)
         )
-        self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
+        try:
+            self.sender.cluster.cancel([each.task_id for each in listed if each.task_id])
+        except ClusterFailure as failure:
+            raise _only_recorded(failure, len(listed), self.folder) from failure
+
+    def _job_of(self, recipe: PlannedRecipe, at_hand: Mapping[str, SweptRecipe]) -> SweptRecipe:
+        """The recipe as a job; a rehearsal has the deployment on one node."""
+        found = at_hand.get(recipe.digest) or self._stored(recipe)
+        return found.on_one_node() if self.settings.launcher == "rehearse" else found
 
     def _stored(self, recipe: PlannedRecipe) -> SweptRecipe:
         """The recipe as the sweep keeps it, under the name the user knows."""
@@ -137,6 +154,17 @@ class SweepClient:
             message = f"is no longer the recipe {recipe.digest}"
             raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
         return found
+
+
+def _only_recorded(failure: ClusterFailure, jobs: int, folder: SweepFolder) -> ClusterFailure:
+    """A cancellation that is in the ledger and not on the cluster yet."""
+    (problem, *_) = failure.problems
+    message = f"{problem.message}; the wish to cancel {plural(jobs, 'job')} is recorded"
+    hint = (
+        f"the next pdrecipe status {pasted(folder.root)} that gets an answer cancels what is left;"
+        " until then they may start and run"
+    )
+    return ClusterFailure(Problem(message=message, hint=hint))
 
 
 def added_points(recipes: Iterable[SweptRecipe], known: History) -> Planned:

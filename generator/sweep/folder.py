@@ -11,16 +11,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from generator.cluster.job_file import JOB_FILE
+from generator.cluster.registry import CLUSTERS
 from generator.errors import InvalidInput, Problem
-from generator.files import os_problem, read_text, write_text_atomically
+from generator.files import os_problem, pasted, read_text, write_text_atomically
 from generator.json_records import from_json
 from generator.site import Site, read_site
 from generator.sweep.ledger import Ledger
 from generator.sweep.lock import exclusive
+from generator.wording import shown
 
 SETTINGS_FILE = "sweep.json"
 LEDGER_FILE = "ledger.jsonl"
 SITE_FILE = "site.yaml"
+LAUNCHERS = ("srtctl", "command", "rehearse")
 _VERSION = 1
 _FOLDERS = ("recipes", "points", "arrays")
 _FOLDER_MODE = 0o755
@@ -31,7 +34,8 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 class SweepSettings:
     """How a sweep is submitted; kept, so that it is resumed the same way.
 
-    ``command`` is the template of the ``command`` launcher. ``max_parallel`` is in jobs, 0 for no
+    ``command`` is the template of the ``command`` launcher; ``cache`` and ``scale`` are what the
+    ``rehearse`` launcher is told. ``max_parallel`` is in jobs, 0 for no
     limit. ``stop_after`` like failures the sweep stops itself, 0 for never. ``has_site``: a copy of
     a site file belongs to it.
     """
@@ -41,6 +45,8 @@ class SweepSettings:
     cluster: str = "slurm"
     launcher: str = "srtctl"
     command: tuple[str, ...] = ()
+    cache: str = ""
+    scale: int | None = None
     max_parallel: int = 0
     canary: bool = True
     stop_after: int = 5
@@ -87,7 +93,7 @@ class SweepFolder:
             return read_site(path)
         if self.read_settings().has_site:
             message = "is gone, and jobs would go out without its partition and account"
-            hint = f"put it back: pdrecipe submit {self.root.name} --site FILE keeps a new copy"
+            hint = f"put it back: pdrecipe submit {pasted(self.root)} --site FILE keeps a new copy"
             raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
         return None
 
@@ -115,12 +121,17 @@ class SweepFolder:
         path = self.root / SETTINGS_FILE
         try:
             settings = from_json(SweepSettings, json.loads(read_text(path, str(path))))
-        except ValueError as error:
-            raise InvalidInput(Problem(message=f"is broken: {error}", source=str(path))) from error
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(_broken_settings(path, str(error))) from error
         if settings.version != _VERSION:
             message = f"is version {settings.version} of its format, not {_VERSION}"
             hint = "use the pdrecipe that made the sweep"
             raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
+        if settings.cluster not in CLUSTERS or settings.launcher not in LAUNCHERS:
+            message = (
+                f"no cluster {shown(settings.cluster)} with launcher {shown(settings.launcher)}"
+            )
+            raise InvalidInput(_broken_settings(path, message))
         return settings
 
     def write_settings(self, settings: SweepSettings) -> None:
@@ -129,9 +140,20 @@ class SweepFolder:
         write_text_atomically(self.root / SETTINGS_FILE, text)
 
 
+def _broken_settings(path: Path, why: str) -> Problem:
+    hint = (
+        "restore it from a copy; or remove it and submit the same recipes again, with"
+        f" --sweep {pasted(path.parent)} and the options of before: what it has is not sent again"
+    )
+    return Problem(message=f"is broken: {why}", hint=hint, source=str(path))
+
+
 def is_sweep(path: Path) -> bool:
-    """Whether a folder is a sweep."""
-    return (path / SETTINGS_FILE).is_file()
+    """Whether a folder is a sweep; what cannot be looked at is none."""
+    try:
+        return (path / SETTINGS_FILE).is_file()
+    except OSError:
+        return False
 
 
 def create_sweep(path: Path) -> SweepFolder:
@@ -159,7 +181,11 @@ def open_sweep(path: Path) -> SweepFolder:
 
     Raises InvalidInput where there is none, or where others could have written what is read.
     """
-    if not is_sweep(path):
+    try:
+        is_there = (path / SETTINGS_FILE).is_file()
+    except OSError as error:
+        raise InvalidInput(os_problem(error, str(path))) from error
+    if not is_there:
         hint = "name the folder that pdrecipe submit made"
         raise InvalidInput(Problem(message="is not a sweep", hint=hint, source=str(path)))
     folder = SweepFolder(root=path.resolve())
@@ -186,8 +212,8 @@ def _holds_something(folder: Path) -> bool:
 
 
 def _is_begun(root: Path) -> bool:
-    """Whether there is nothing but what a client makes before the settings."""
-    begun = (*_FOLDERS, SITE_FILE, "lock")
+    """Whether there is nothing but a sweep without settings: not written yet, or removed."""
+    begun = (*_FOLDERS, SITE_FILE, LEDGER_FILE, "lock")
     return all(each.name in begun or each.suffix == ".tmp" for each in root.iterdir())
 
 
@@ -215,5 +241,5 @@ def _permission_problems(path: Path) -> Iterator[Problem]:
         hint = "move the sweep as a whole instead"
         yield Problem(message="is a symbolic link", hint=hint, source=str(path))
     elif status.st_mode & _OTHERS_WRITE:
-        hint = f"chmod go-w {path.name}"
+        hint = f"chmod go-w {pasted(path)}"
         yield Problem(message="others can write here", hint=hint, source=str(path))

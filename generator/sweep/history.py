@@ -37,7 +37,8 @@ class Attempt:
 
     ``task_id`` is None while it is not known whether the cluster ever had it. ``is_held``: it
     waits for the canary of its ``configuration``. ``ended`` has the points that are over and
-    ``ended_at`` the place of that event in the ledger.
+    ``ended_at`` the place of that event in the ledger. ``runs`` and ``requeues`` count what the
+    ledger has of its runs and of its returns to the queue.
     """
 
     token: str
@@ -48,6 +49,7 @@ class Attempt:
     seen: Seen
     nodes: tuple[str, ...]
     runs: int
+    requeues: int
     is_held: bool
     configuration: str
     ended: Mapping[str, Ended]
@@ -117,6 +119,15 @@ class History:
             if point in attempt.points
         )
 
+    def tokens(self) -> dict[str, set[str]]:
+        """The submissions that were to give each point; one that was never sent is absent."""
+        tokens: dict[str, set[str]] = {}
+        for array in self.arrays.values():
+            for attempt in array.attempts:
+                for point in attempt.points:
+                    tokens.setdefault(point, set()).add(attempt.token)
+        return tokens
+
     def time_limit_s(self, attempt: Attempt) -> int:
         """The time limit of an attempt's job."""
         return 60 * self.arrays[attempt.token].intended.asked.parameters.time_minutes
@@ -153,6 +164,7 @@ class _Task:
     seen: Seen = Seen.INTENDED
     nodes: tuple[str, ...] = ()
     runs: int = 0
+    requeues: int = 0
     is_released: bool = False
     ended: dict[str, Ended] = field(default_factory=dict)
     ended_at: dict[str, int] = field(default_factory=dict)
@@ -181,6 +193,7 @@ class _Array:
                     seen=task.seen,
                     nodes=task.nodes,
                     runs=task.runs,
+                    requeues=task.requeues,
                     is_held=self.intended.held and not task.is_released,
                     configuration=what.configuration,
                     ended=task.ended,
@@ -249,6 +262,7 @@ class _Building:
             return
         if isinstance(event, Requeued):
             task.seen = Seen.REQUEUED
+            task.requeues += 1
             return
         task.seen = Seen.RUNNING
         task.nodes = event.nodes

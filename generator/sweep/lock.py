@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from generator.errors import InvalidInput, Problem
-from generator.files import os_problem
+from generator.files import os_problem, pasted
 from generator.json_records import from_json
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -100,7 +100,7 @@ def _held(path: Path, holder: Holder | None, more: str = "") -> Problem:
     who = str(holder) if holder else "another client"
     return Problem(
         message=f"{who} is working on this sweep",
-        hint=f"wait for it to end; pdrecipe status works meanwhile{more}",
+        hint=f"wait for it to end; pdrecipe status {pasted(path.parent)} works meanwhile{more}",
         source=str(path.parent),
     )
 
@@ -128,7 +128,7 @@ def _place(own: Path, path: Path) -> None:
         os.link(own, path)
     except FileExistsError as error:
         if holder is None or not holder.is_surely_gone or not _take_over(own, path, holder):
-            more = f"; if it is gone for good, remove {path.name}"
+            more = f"; if it is gone for good, remove {pasted(path)}"
             raise InvalidInput(_held(path, holder, more)) from error
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from generator.cluster.job_file import PointResult, read_result
-from generator.cluster.protocol import Cluster
-from generator.errors import ClusterFailure, InvalidInput
+from generator.cluster.job_file import RESULT_FILE, PointResult, read_result
+from generator.cluster.protocol import Cluster, StateReport
+from generator.cluster.starts import Start, read_starts
+from generator.errors import ClusterFailure, InvalidInput, Problem
 from generator.sweep.events import End, Event
 from generator.sweep.folder import SweepFolder
 from generator.sweep.history import Array, History, history
 from generator.sweep.observation import Observation, Unreadable
 from generator.sweep.reconciliation import reconcile
 from generator.sweep.statuses import PointStatus, point_statuses
+from generator.wording import plural
 
 # Accounting shows the end of an array's job up to 4 s after its result (measured, Slurm 22.05).
 SETTLING_S = 5.0
@@ -79,31 +83,44 @@ def glance(
 def observe(
     folder: SweepFolder, state: History, cluster: Cluster, progress: Progress
 ) -> Observation:
-    """The cluster's answer about every job that may be alive, and then the results.
+    """The cluster's answer about every job that may be alive, then the results, then the starts.
 
-    In this order: a job that the cluster says is over has written its results before.
+    In this order: a job that the cluster says is over has written its results before, and a result
+    comes after the start of its run.
     """
-    job_ids = [
-        array.submitted.job_id
-        for array in state.arrays.values()
-        if array.submitted is not None and _may_matter(array)
-    ]
-    report = cluster.states(job_ids)
-    try:
-        has_accounting = cluster.features().accounting
-    except ClusterFailure:
-        has_accounting = True
+    arrays = [each for each in state.arrays.values() if each.submitted and _may_matter(each)]
+    at = time.time()
+    tokens = {each.submitted.job_id: each.token for each in arrays if each.submitted}
+    report = cluster.states(list(tokens)).of_tokens(tokens)
     with progress("reading results", len(state.points)) as tick:
-        results = read_results(folder, state.points, tick)
-    return Observation(results=results, report=report, has_accounting=has_accounting)
+        results = read_results(folder, state, tick)
+    return Observation(
+        results=results,
+        report=report,
+        starts=_starts(folder, arrays),
+        at=at,
+        has_accounting=_has_accounting(cluster, report),
+    )
+
+
+def _has_accounting(cluster: Cluster, report: StateReport) -> bool:
+    """Whether sacct can ever answer; a silent controller is not asked again, that takes 20 s."""
+    try:
+        return not report.queue_answered or cluster.features().accounting
+    except ClusterFailure:
+        return True
 
 
 def read_results(
-    folder: SweepFolder, points: Iterable[str], tick: Callable[[str], None]
+    folder: SweepFolder, state: History, tick: Callable[[str], None]
 ) -> dict[str, PointResult | Unreadable]:
-    """What the points' folders hold; a point without a result is absent."""
+    """What the points' folders hold; a point without a result is absent.
+
+    A result counts only where the ledger has an attempt of its token at its point.
+    """
     results: dict[str, PointResult | Unreadable] = {}
-    for point in points:
+    tokens = state.tokens()
+    for point in state.points:
         tick(point)
         try:
             result = read_result(folder.point(point))
@@ -111,8 +128,28 @@ def read_results(
             results[point] = Unreadable(why=str(error))
             continue
         if result is not None:
-            results[point] = result
+            is_ours = result.token in tokens.get(point, ())
+            results[point] = result if is_ours else _foreign(folder.point(point), result)
     return results
+
+
+def _foreign(folder: Path, result: PointResult) -> Unreadable:
+    """A result that no job of this sweep can have written."""
+    message = f"is of a submission {result.token!r} that the ledger does not have for this point"
+    hint = "restore the ledger it belongs to, or delete the file, then pdrecipe resume"
+    problem = Problem(message=message, hint=hint, source=str(folder / RESULT_FILE))
+    return Unreadable(why=str(InvalidInput(problem)))
+
+
+def _starts(
+    folder: SweepFolder, arrays: Iterable[Array]
+) -> dict[tuple[str, int], tuple[Start, ...]]:
+    return {
+        (each.token, each.index): starts
+        for array in arrays
+        for each in array.attempts
+        if (starts := read_starts(folder.job(each.token, each.index), each.token))
+    }
 
 
 def _may_matter(array: Array) -> bool:
@@ -140,7 +177,8 @@ def _recorded(
 def _look(state: History, seen: Observation, torn: str) -> Look:
     notices = [torn] if torn else []
     if state.foreign:
-        notices.append(f"{state.foreign} lines of a newer pdrecipe in the ledger are passed over")
+        passed = plural(state.foreign, "line")
+        notices.append(f"passed over in the ledger: {passed} of a newer pdrecipe")
     if seen.report is not None:
         notices += seen.report.problems
     return Look(

@@ -11,8 +11,8 @@ from generator.wording import did_you_mean
 _LEAST_CHARACTERS = 4
 
 
-def named_points(texts: Iterable[str], history: History) -> list[str]:
-    """The points meant, in the order of the plan.
+def named_points(texts: Iterable[str], history: History, folder: str) -> list[str]:
+    """The points meant, in the order of the plan; ``folder`` is the sweep as users paste it.
 
     Raises InvalidInput with every text that means no point, or several by accident.
     """
@@ -23,7 +23,10 @@ def named_points(texts: Iterable[str], history: History) -> list[str]:
         meant |= found
         if not found:
             names = [recipe.name for recipe in history.recipes.values()]
-            hint = did_you_mean(text, [*history.points, *names]) or "pdrecipe status names them"
+            hint = (
+                did_you_mean(text, [*history.points, *names])
+                or f"pdrecipe status --all {folder} names them"
+            )
             problems.append(Problem(message=f"no point {text[:80]!r} in this sweep", hint=hint))
     if problems:
         raise InvalidInput(problems)

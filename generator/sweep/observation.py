@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from generator.cluster.job_file import PointResult
 from generator.cluster.protocol import StateReport
+from generator.cluster.starts import Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +21,21 @@ class Unreadable:
 class Observation:
     """One look.
 
-    ``results`` has, by point, what its folder holds; a point without a result is absent. ``report``
-    is None where nobody asked the cluster. ``has_accounting`` is false where sacct never answers.
+    ``results`` has, by point, what its folder holds; a point without a result is absent. ``starts``
+    has, by token and index, what jobs wrote down of themselves. ``report`` is None where nobody
+    asked the cluster. ``has_accounting`` is false where sacct never answers. ``at`` is when it was
+    asked, in seconds since the epoch.
     ``unsettled`` are task ids of jobs that seem over without a result for all their points: files
     and accounting lag behind the queue, so that a later look must say so too.
     """
 
     results: Mapping[str, PointResult | Unreadable]
     report: StateReport | None = None
+    starts: Mapping[tuple[str, int], tuple[Start, ...]] = field(default_factory=dict)
+    at: float = 0.0
     has_accounting: bool = True
     unsettled: frozenset[str] = frozenset()
+
+    def starts_of(self, token: str, index: int) -> tuple[Start, ...]:
+        """Every start that a job wrote down."""
+        return self.starts.get((token, index), ())

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from generator.sweep.planning import Plan, PlannedArray
 from generator.sweep.statuses import PointState, PointStatus
 from generator.sweep.time_limit import format_time_limit
+from generator.units import format_gpu_hours
 from generator.wording import plural
 
 Row = tuple[str, ...]
@@ -30,7 +31,7 @@ def plan_summary(plan: Plan, waited_for: int = 0) -> list[str]:
         (
             f"{plural(len(plan.jobs), 'job')} in {plural(len(plan.arrays), 'array')}",
             plural(plan.points, "point"),
-            f"at most {plan.gpu_hours:,.0f} GPU-hours",
+            f"at most {format_gpu_hours(plan.gpu_hours)} GPU-hours",
             f"{plural(plan.most_nodes, 'node')} at once",
         )
     )
@@ -49,6 +50,17 @@ def plan_summary(plan: Plan, waited_for: int = 0) -> list[str]:
     if waited_for:
         lines.append(f"All of it waits for {plural(waited_for, 'array')} sent before.")
     return lines
+
+
+def sent_lines(plan: Plan, folder: str) -> list[str]:
+    """What was sent, and which command goes on; ``folder`` as users paste it."""
+    what = f"{plural(len(plan.jobs), 'job')} in {plural(len(plan.arrays), 'array')}"
+    if not plan.held_jobs:
+        return [f"Sent {what}; pdrecipe status --watch {folder} follows them."]
+    return [
+        f"Sent {what}; {plural(plan.held_jobs, 'job')} held until a canary has a result.",
+        f"pdrecipe status --watch {folder} follows them, and releases what is held.",
+    ]
 
 
 def reasons(plan: Plan) -> list[Row]:
@@ -80,7 +92,7 @@ def _row(plan: Plan, place: int) -> Row:
         str(parameters.nodes),
         format_time_limit(60 * parameters.time_minutes),
         "-" if parameters.segment is None else str(parameters.segment),
-        f"{sum(job.gpu_hours for job in array.jobs):,.0f}",
+        format_gpu_hours(sum(job.gpu_hours for job in array.jobs)),
         _start(array, plan.before(place)),
     )
 

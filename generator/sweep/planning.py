@@ -13,6 +13,7 @@ from generator.sweep.lanes import Load, slots
 from generator.sweep.segment import segment_nodes
 from generator.sweep.swept_recipe import SweptRecipe
 from generator.units import ceil_div
+from generator.wording import plural
 
 _CONFIGURATION_CHARACTERS = 12
 T = TypeVar("T")
@@ -155,7 +156,9 @@ def sbatch_parameters(recipe: SweptRecipe, placement: Placement) -> SbatchParame
     own_segment = directives.pop("segment", None)
     if own_segment is not None:
         segment = _own_segment(own_segment, recipe)
-    gres = (placement.gres or "").replace("{gpus}", str(recipe.gpus_per_node)) or None
+    gres = None
+    if placement.gres and recipe.gpus_per_node:
+        gres = placement.gres.replace("{gpus}", str(recipe.gpus_per_node))
     return SbatchParameters(
         nodes=recipe.nodes,
         time_minutes=ceil_div(recipe.time_limit_s, 60),
@@ -173,7 +176,7 @@ def sbatch_parameters(recipe: SweptRecipe, placement: Placement) -> SbatchParame
 def _own_segment(text: str, recipe: SweptRecipe) -> int:
     if text.isdecimal() and 0 < int(text) <= recipe.nodes and recipe.nodes % int(text) == 0:
         return int(text)
-    message = f"segment {text} does not divide the {recipe.nodes} nodes of the job"
+    message = f"segment {text} does not divide the job's {plural(recipe.nodes, 'node')}"
     hint = "remove it: the whole deployment stays in one rack then"
     raise InvalidInput(
         Problem(message=message, hint=hint, source=recipe.file, path="sbatch_directives.segment")

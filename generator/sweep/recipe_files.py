@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 from generator.errors import InvalidInput, Problem
-from generator.files import os_problem
+from generator.files import os_problem, pasted
 from generator.generation import plan_generation
 from generator.recipe import Dialect
 from generator.recipe_inputs import RecipeInputs, read_recipes
@@ -20,6 +20,8 @@ from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 _UNSUITABLE = re.compile(r"[^A-Za-z0-9._+-]")
 _LEAST_NAME_CHARACTERS = 3
 _MOST_NAME_CHARACTERS = 60
+_MOST_NAMED = 3
+_MOST_SEARCHED = 1000
 _IS_SPEC = re.compile(r"^pdrecipe:", re.MULTILINE)
 
 
@@ -85,7 +87,7 @@ def _rendered(spec: Path, dialect: Dialect, problems: list[Problem]) -> list[Pat
     other = [each for each in generation.changed if not each.is_header_only]
     if other:
         message = f"{len(other)} of its {len(generation.files)} recipes are not what it gives now"
-        hint = f"run pdrecipe generate {spec} --dialect {dialect} and look at them"
+        hint = f"run pdrecipe generate {pasted(spec)} --dialect {dialect} and look at them"
         problems.append(Problem(message=message, hint=hint, source=str(spec)))
         return []
     return [Path(os.path.relpath(each.path)) for each in generation.files]
@@ -111,11 +113,27 @@ def _files(path: Path) -> list[Path]:
     except OSError as error:
         raise InvalidInput(os_problem(error, str(path))) from error
     if not found:
-        below = sorted({each.parent for each in path.glob("*/*.yaml")})
-        hint = f"name {below[0]}" if below else "name a folder of *.yaml files"
-        message = "holds no recipes"
-        raise InvalidInput(Problem(message=message, hint=hint, source=str(path)))
+        raise InvalidInput(_no_recipes(path, list(islice(_folders_below(path), _MOST_NAMED + 1))))
     return found
+
+
+def _no_recipes(path: Path, below: list[Path]) -> Problem:
+    """A folder is not searched for recipes: v1 beside v2 would be every point twice."""
+    if not below:
+        hint = "name files, or a folder of *.yaml files"
+        return Problem(message="holds no recipes", hint=hint, source=str(path))
+    names = ", ".join(map(pasted, below[:_MOST_NAMED]))
+    hint = f"name those to send: {names}{', ...' if len(below) > _MOST_NAMED else ''}"
+    message = "holds no recipes itself, only in folders below it"
+    return Problem(message=message, hint=hint, source=str(path))
+
+
+def _folders_below(path: Path) -> Iterator[Path]:
+    """The folders below that hold *.yaml files, in order, as far as is worth looking."""
+    for folder, names, files in islice(os.walk(path), _MOST_SEARCHED):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        if any(name.endswith(".yaml") for name in files):
+            yield Path(folder)
 
 
 def common_name(recipes: Iterable[SweptRecipe]) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from generator.cluster.job_file import DONE, PointResult
 from generator.cluster.protocol import JobState, Phase
+from generator.cluster.starts import Start, requeues
 from generator.sweep.events import CancelledBy, End, Ended, Event, Requeued, Running
 from generator.sweep.failures import NODE_FAILURE, OUT_OF_MEMORY, TIME_LIMIT, cause_of
 from generator.sweep.history import Attempt, History, Seen
 from generator.sweep.observation import Observation, Unreadable
+from generator.wording import plural
 
 # Slurm ends a job within minutes of its limit; the rest is for clocks that disagree.
 OVERTIME_S = 1800
+_WAITING = (Phase.PENDING, Phase.HELD, Phase.REQUEUED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +39,18 @@ def reconcile(history: History, seen: Observation) -> Reconciliation:
     """
     events: list[Event] = list(_late_results(history, seen))
     unsettled: set[str] = set()
-    for attempt in _open_attempts(history):
+    for attempt in _attempts(history):
         job = _job(attempt, seen)
-        events += _progress(attempt, job)
+        starts = seen.starts_of(attempt.token, attempt.index)
+        missed = list(_missed_requeues(attempt, starts))
+        events += missed
+        if not attempt.open_points:
+            continue
+        events += _came_back(attempt, starts) if missed else _progress(attempt, job)
         given = [ended for point in attempt.open_points if (ended := _given(point, attempt, seen))]
         events += given
         waiting = _without_result(attempt, seen) - {ended.point for ended in given}
-        verdict = _verdict(job, seen, history.time_limit_s(attempt))
+        verdict = _verdict(job, seen, starts, history.time_limit_s(attempt))
         if not waiting or verdict is None or attempt.task_id is None:
             continue
         if attempt.task_id in seen.unsettled:
@@ -67,9 +75,9 @@ def _without_result(attempt: Attempt, seen: Observation) -> set[str]:
     }
 
 
-def _open_attempts(history: History) -> Iterator[Attempt]:
+def _attempts(history: History) -> Iterator[Attempt]:
     for array in history.arrays.values():
-        yield from (attempt for attempt in array.attempts if attempt.open_points)
+        yield from array.attempts
 
 
 def _late_results(history: History, seen: Observation) -> Iterator[Ended]:
@@ -106,12 +114,26 @@ def _result_end(attempt: Attempt, point: str, result: PointResult) -> Ended:
     )
 
 
+def _missed_requeues(attempt: Attempt, starts: Sequence[Start]) -> Iterator[Requeued]:
+    """Returns to the queue that nobody saw there: the job itself wrote down that it began again."""
+    for number in range(attempt.requeues, requeues(starts)):
+        why = f"it began run {number + 2} between two looks"
+        yield Requeued(token=attempt.token, index=attempt.index, why=why)
+
+
+def _came_back(attempt: Attempt, starts: Sequence[Start]) -> Iterator[Running]:
+    """The run that followed. The queue was asked before, and may have told of an earlier one."""
+    yield Running(token=attempt.token, index=attempt.index, nodes=starts[-1].nodes)
+
+
 def _progress(attempt: Attempt, job: JobState | None) -> Iterator[Event]:
     """A job that has come further than the ledger knows, or fell back into the queue."""
     where = {"token": attempt.token, "index": attempt.index}
     if job is None:
         return
     if job.phase is Phase.RUNNING:
+        if attempt.seen is Seen.REQUEUED and not job.nodes:
+            return  # the end of the run before
         moved = attempt.seen is Seen.RUNNING and job.nodes and job.nodes != attempt.nodes
         if moved and attempt.nodes:
             yield Requeued(**where, why="it began again on other nodes")  # type: ignore[arg-type]
@@ -137,11 +159,15 @@ class _Verdict:
     exit_code: int | None = None
 
 
-def _verdict(job: JobState | None, seen: Observation, limit_s: int) -> _Verdict | None:
+def _verdict(
+    job: JobState | None, seen: Observation, starts: Sequence[Start], limit_s: int
+) -> _Verdict | None:
     """How a job ended, if it surely did; None for a live one and wherever an answer is missing."""
     report = seen.report
     if report is None or not report.queue_answered:
         return None
+    if job is not None and job.phase in _WAITING and job.asked == "sacct":
+        return _never_to_run(job, seen, starts, limit_s) if report.accounting_answered else None
     if job is not None:
         return _forgotten(job, limit_s) or _verdict_of(job)
     if not seen.has_accounting:
@@ -160,10 +186,27 @@ def _forgotten(job: JobState, limit_s: int) -> _Verdict | None:
         return None
     if job.elapsed_s <= limit_s + OVERTIME_S:
         return None
-    minutes = f"{job.elapsed_s // 60:,} of its {limit_s // 60:,} minutes"
+    minutes = f"{job.elapsed_s // 60:,} of its {plural(limit_s // 60, 'minute')}"
     return _lost(
         f"gone from the queue without a result; accounting has it {job.state} for {minutes}"
     )
+
+
+def _never_to_run(
+    job: JobState, seen: Observation, starts: Sequence[Start], limit_s: int
+) -> _Verdict | None:
+    """A job that waits in accounting alone: Slurm's controller has lost it and will not start it.
+
+    One that never began is lost at once. A run that did begin may go on where the controller does
+    not see it, until its time is over.
+    """
+    gone = f"gone from the queue without a result; accounting still calls it {job.state}"
+    if not starts:
+        return _lost(f"{gone}, and it never began")
+    since_s = seen.at - starts[-1].at
+    if since_s <= limit_s + OVERTIME_S:
+        return None
+    return _lost(f"{gone}, and its last run began {since_s // 60:,.0f} minutes ago")
 
 
 def _verdict_of(job: JobState) -> _Verdict | None:

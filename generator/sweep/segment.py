@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from generator.wording import plural
+
 
 def segment_nodes(nodes: int, nodes_per_rack: int | None, racks: int | None) -> int | None:
     """Nodes that must come from one rack: all of them, or the largest equal share that fits.
@@ -27,7 +29,7 @@ def segment_nodes(nodes: int, nodes_per_rack: int | None, racks: int | None) -> 
     segment = shares[0]
     if nodes // segment > racks * (nodes_per_rack // segment):
         raise ValueError(
-            f"{nodes} nodes in segments of {segment} do not fit {racks}"
-            f" rack{'' if racks == 1 else 's'} of {nodes_per_rack}"
+            f"{nodes} nodes in segments of {segment} do not fit {plural(racks, 'rack')}"
+            f" of {nodes_per_rack}"
         )
     return segment

@@ -23,6 +23,7 @@ from generator.sweep.points import parse_point
 
 _TOKEN_BYTES = 5
 _POLL_S = 1.0
+_NEVER_THERE = "it never reached the cluster, or ended without a result"
 _MOST_POLLS = 90  # Slurm ends a cancelled job within its KillWait, 30 s by default
 
 
@@ -83,13 +84,14 @@ class Sender:
         """Cancel an array that was given up as never sent and came after all: it has no work."""
         self._cancel(self._intended_request(array))
 
-    def _settle(self, request: ArrayRequest, open_points: Mapping[str, int]) -> None:
+    def _settle(
+        self, request: ArrayRequest, open_points: Mapping[str, int], why: str = _NEVER_THERE
+    ) -> None:
         job_id = self.cluster.find(request.job_name)
         if job_id is not None and (taken := self._adopted(request, job_id)):
             self._record(taken, adopted=True)
             return
         self.folder.withdraw(request.token)
-        why = "it never reached the cluster, or ended without a result"
         if self.cluster.find(request.job_name) is not None:
             self._cancel(request)
             why = "sent by a client that was cut off, and cancelled since it could not be adopted"
@@ -107,12 +109,12 @@ class Sender:
         self.folder.ledger.append([_intent(request, array)])
         try:
             submitted = self.cluster.submit(request)
-        except PdrecipeError:
+        except PdrecipeError as error:
             # A refusal may hide a submission, as when the answer was lost: ask before believing
             # it. Where the cluster cannot be asked either, the intent stays for the next client.
             where = {point: at for at, job in enumerate(array.jobs) for point in job.points}
             with suppress(ClusterFailure):
-                self._settle(request, where)
+                self._settle(request, where, why=_on_one_line(error))
             raise
         self._record(submitted, adopted=False)
         return submitted.job_id
@@ -188,6 +190,11 @@ class Sender:
             adopted=adopted,
         )
         self.folder.ledger.append([event])
+
+
+def _on_one_line(error: PdrecipeError) -> str:
+    """A refusal as a reason in the ledger."""
+    return "; ".join(each.statement for each in error.problems)
 
 
 def _intent(request: ArrayRequest, array: PlannedArray) -> Intended:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from generator.cluster.job_file import CommandLauncher, Launcher, SrtctlLauncher
+from pathlib import Path
+
+from generator.cluster.job_file import (
+    CommandLauncher,
+    Launcher,
+    RehearseLauncher,
+    SrtctlLauncher,
+)
 from generator.cluster.protocol import ClusterFeatures
 from generator.errors import InvalidInput, Problem
 from generator.site import Site
@@ -42,6 +49,9 @@ def launcher_of(settings: SweepSettings, site: Site) -> Launcher:
     environment = tuple(sorted(site.environment.items()))
     if settings.launcher == "command":
         return CommandLauncher(argv=settings.command, environment=environment)
+    if settings.launcher == "rehearse":
+        cache = Path(settings.cache)
+        return RehearseLauncher(cache=cache, scale=settings.scale, environment=environment)
     if site.srtctl is None:
         hint = "give --site with a file that has a section srtctl, or --launcher command"
         message = "the srtctl launcher needs to know where srt-slurm lies"

@@ -19,6 +19,7 @@ def status_document(
     settings: SweepSettings,
     look: Look,
     nodes: Iterable[NodeProblem],
+    changed: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The document that ``schemas/status.schema.json`` describes."""
     counts = Counter(each.state for each in look.statuses)
@@ -33,6 +34,7 @@ def status_document(
         "nodes": [
             {"node": each.node, "state": each.state, "reason": each.reason} for each in nodes
         ],
+        "changed": list(changed),
         "notices": list(look.notices),
     }
 

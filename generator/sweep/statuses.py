@@ -81,7 +81,7 @@ def point_statuses(history: History, seen: Observation) -> tuple[PointStatus, ..
 
 
 def _never_sent(point: str, recipe: str, seen: Observation) -> PointStatus:
-    """A point without an attempt; the result of a ledger that was lost still counts."""
+    """A point without an attempt; what lies in the place of its result is not its own."""
     state, why = _by_result(point, seen) or (PointState.PLANNED, "")
     return PointStatus(point=point, recipe=recipe, state=state, why=why)
 
@@ -90,7 +90,7 @@ def _status(point: str, attempt: Attempt, attempts: int, seen: Observation) -> P
     ended = attempt.ended.get(point)
     job = seen.report.states.get(attempt.task_id or "") if seen.report else None
     state, why = _by_result(point, seen) or (
-        _by_ledger(ended) if ended else _by_cluster(attempt, job, seen)
+        _by_ledger(ended, job) if ended else _by_cluster(attempt, job, seen)
     )
     failure = ended if ended is not None and state is not PointState.DONE else None
     return PointStatus(
@@ -119,7 +119,9 @@ def _by_result(point: str, seen: Observation) -> tuple[PointState, str] | None:
     return None
 
 
-def _by_ledger(ended: Ended) -> tuple[PointState, str]:
+def _by_ledger(ended: Ended, job: JobState | None) -> tuple[PointState, str]:
+    if ended.state is End.CANCELLED and job and job.phase.is_live and job.asked != "sacct":
+        return PointState.CANCELLED, f"{ended.why}; its job is not gone yet"
     if ended.state is End.DONE:
         return PointState.LOST, "it was done, but its result is gone"
     return _FROM_END[ended.state], ended.why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from generator.documents import Document
@@ -49,6 +49,10 @@ class SweptRecipe:
     def gpu_hours(self) -> float:
         """What the job costs if it takes all of its time."""
         return self.nodes * self.gpus_per_node * self.time_limit_s / 3600
+
+    def on_one_node(self) -> SweptRecipe:
+        """The same points as a job without GPUs on one node, as a rehearsal needs it."""
+        return replace(self, nodes=1, gpus_per_node=0)
 
 
 def swept_recipes(document: Document) -> list[SweptRecipe]:

@@ -14,6 +14,7 @@ from generator.sweep.folder import SweepFolder
 from generator.sweep.history import Attempt, History
 from generator.sweep.looking import Look, Pause
 from generator.sweep.observation import Observation
+from generator.wording import plural
 
 _POLL_S = 1.0
 _MOST_POLLS = 90
@@ -92,15 +93,17 @@ def put_down(cluster: Cluster, history: History, points: Iterable[str], pause: P
     wanted = {each.task_id: each.token for each in attempts if each.task_id and _may_return(each)}
     if not wanted:
         return
-    cluster.cancel(sorted(wanted))
-    submitted = {token: history.arrays[token].submitted for token in wanted.values()}
-    job_ids = sorted(each.job_id for each in submitted.values() if each is not None)
+    submitted = (history.arrays[token].submitted for token in wanted.values())
+    tokens = {each.job_id: each.token for each in submitted if each is not None}
     for _ in range(_MOST_POLLS):
-        report = cluster.states(job_ids)
-        if report.queue_answered and not any(is_alive(report.states.get(each)) for each in wanted):
+        report = cluster.states(sorted(tokens)).of_tokens(tokens)
+        alive = [each for each in sorted(wanted) if is_alive(report.states.get(each))]
+        if report.queue_answered and not alive:
             return
+        if alive:
+            cluster.cancel(alive)
         pause(_POLL_S)
-    message = f"{len(wanted)} jobs that were given up are not surely gone"
+    message = f"not surely gone: {plural(len(wanted), 'job')} that the sweep gave up"
     raise ClusterFailure(Problem(message=message, hint="try again when the cluster answers"))
 
 
@@ -152,7 +155,7 @@ def _releases(look: Look, ended: set[tuple[str, int]]) -> Duties:
             release.append(attempt.task_id)
         elif not attempt.is_held and (_was_held(look.history, attempt) or _is_stuck(job)):
             release.append(attempt.task_id)
-    said = (f"{len(release)} held jobs released",) if release else ()
+    said = (f"{plural(len(release), 'held job')} released",) if release else ()
     return Duties(events=tuple(events), release=tuple(release), said=said)
 
 
@@ -175,7 +178,7 @@ def _stop(look: Look, stop_after: int) -> Duties:
         since = look.history.arrays[attempt.token].intended_at
         for cause, count in like_failures(look.history, since).most_common(1):
             if count >= stop_after:
-                why = f"the sweep stopped itself: {count} jobs failed alike: {cause}"
+                why = f"the sweep stopped itself: {plural(count, 'job')} failed alike: {cause}"
                 return _cancelled(waiting, why)
     failed = _failed_canaries(look.history)
     held = [each for each in waiting if each.is_held and each.configuration in failed]
@@ -214,7 +217,7 @@ def _cancelled(attempts: list[Attempt], why: str) -> Duties:
             event for attempt in attempts for event in attempt.cancelled(why, CancelledBy.SWEEP)
         ),
         cancel=tuple(attempt.task_id for attempt in attempts if attempt.task_id),
-        said=(f"{len(attempts)} waiting jobs cancelled: {why}",),
+        said=(f"{plural(len(attempts), 'waiting job')} cancelled: {why}",),
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from generator.figures.labels import Anchor, Box, place_labels
 from generator.pareto.area import area_under
-from generator.pareto.frontier import dominates, frontier
+from generator.pareto.frontier import best_of_each, dominates, frontier
 
 # Few values, so that ties are common.
 COORDINATES = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e9))
@@ -22,6 +22,17 @@ def test_no_kept_point_is_dominated_and_each_dropped_one_is(
     for index, pair in enumerate(pairs):
         assert (index not in kept) == any(dominates(pairs[other], pair) for other in kept)
         assert (index not in kept) == any(dominates(other, pair) for other in pairs)
+
+
+@given(POINTS)
+def test_the_best_of_each_is_all_that_nothing_beats_at_its_value(
+    pairs: list[tuple[float, float]],
+) -> None:
+    kept = best_of_each(pairs)
+    assert [pairs[index][0] for index in kept] == sorted(pairs[index][0] for index in kept)
+    for index, (x, y) in enumerate(pairs):
+        is_beaten = any(other_x == x and other_y > y for other_x, other_y in pairs)
+        assert (index in kept) != is_beaten
 
 
 @given(POINTS)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from generator.cluster.job_file import PointResult
 from generator.cluster.protocol import JobState, Phase, SbatchParameters, StateReport
+from generator.cluster.starts import Start, requeues
 from generator.sweep.events import (
     Asked,
     CancelledBy,
@@ -160,6 +161,33 @@ def test_the_first_look_at_a_job_that_is_over_ends_nothing(
 def test_recorded_once(events: list[Event], seen: Observation) -> None:
     recorded = [*events, *reconcile(history(events), seen).events]
     assert reconcile(history(recorded), seen).events == ()
+
+
+STARTS = st.dictionaries(
+    st.tuples(st.sampled_from(TOKENS), INDEX),
+    st.lists(
+        st.builds(
+            Start,
+            token=st.just("t"),
+            job_id=st.just("1"),
+            restarts=st.integers(0, 3),
+            at=st.just(0.0),
+            nodes=NODES,
+        ),
+        max_size=3,
+    ).map(tuple),
+)
+
+
+@given(ledgers(), observations(), STARTS)
+def test_every_requeue_that_a_job_wrote_down_is_recorded(
+    events: list[Event], seen: Observation, starts: dict[tuple[str, int], tuple[Start, ...]]
+) -> None:
+    """Whatever the queue told or did not tell, and whether the job still goes on."""
+    recorded = [*events, *reconcile(history(events), replace(seen, starts=starts)).events]
+    for array in history(recorded).arrays.values():
+        for attempt in array.attempts:
+            assert attempt.requeues >= requeues(starts.get((attempt.token, attempt.index), ()))
 
 
 @given(ledgers(), observations(), observations())

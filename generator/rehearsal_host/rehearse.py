@@ -1,0 +1,56 @@
+"""A whole rehearsal: the deployment up, every load through it, everything down again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from generator.rehearsal.plan import Load
+from generator.rehearsal.verdict import RehearsedLoad
+from generator.rehearsal_host.deployment import Deployment, Places
+from generator.rehearsal_host.driver import Driver
+from generator.rehearsal_host.environments import Environments
+from generator.rehearsal_host.run_folder import RehearsalFolder
+from generator.rehearsal_host.supervisor import supervised
+
+Say = Callable[[str], None]
+
+
+def rehearse(
+    folder: RehearsalFolder, environments: Environments, say: Say
+) -> tuple[RehearsedLoad, ...]:
+    """Every load of the plan, those that the folder has already read from there.
+
+    Whatever happens, every process that was started is ended. Raises ClusterFailure where this
+    machine cannot run it, or a process dies.
+    """
+    missing = [load for load in folder.plan.loads if folder.rehearsed(load) is None]
+    if missing:
+        _run(missing, folder, environments, say)
+    found = (folder.rehearsed(load) for load in folder.plan.loads)
+    return tuple(each for each in found if each is not None)
+
+
+def _run(
+    loads: list[Load],
+    folder: RehearsalFolder,
+    environments: Environments,
+    say: Say,
+) -> None:
+    with ExitStack() as stack:
+        work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pdrecipe-rehearsal-"))
+        places = Places(work=Path(work), logs=folder.logs.absolute())
+        places.prepare()
+        supervisor = stack.enter_context(supervised())
+        plan = folder.plan
+        deployment = Deployment(
+            supervisor, plan, places, environments.dynamo_python, folder.write_timing()
+        )
+        say("starting the deployment")
+        deployment.start()
+        driver = Driver(supervisor, deployment, plan, places, environments.aiperf, say)
+        for load in loads:
+            folder.clear(load)
+            folder.keep(driver.run(load, folder.artifacts(load).absolute()))
