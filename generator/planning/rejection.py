@@ -23,7 +23,6 @@ class Reason(StrEnum):
     OTHER = "other"
     MEMORY = "memory"
     REQUEST = "request"
-    SLOTS = "slots"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
