@@ -103,13 +103,12 @@ def test_the_article_on_one_page(tmp_path: Path) -> None:
 def test_the_document_keeps_its_schema() -> None:
     document = json.loads(run("plan", *SMALL, "--json").stdout)
     Draft202012Validator(schema("plan")).validate(document)
-    assert document["engines_considered"] == document["engines_legal"] + sum(
-        document["engines_refused"].values()
-    )
+    refused = sum(each["engines"] for each in document["engines_refused"])
+    assert document["engines_considered"] == document["engines_legal"] + refused
     assert document["evaluated"] < document["combinations"]
 
 
-@pytest.mark.parametrize("layout", ["TEP8", "TP1", "TP8PP2", "TP3", "TP16DCP2"])
+@pytest.mark.parametrize("layout", ["TEP8", "TP1", "TP8PP2", "TP3", "TP16DCP2", "DEP17"])
 def test_why_judges_one_layout(layout: str) -> None:
     document = json.loads(run("plan", *SMALL, "--why", layout, "--json").stdout)
     Draft202012Validator(schema("plan")).validate(document)

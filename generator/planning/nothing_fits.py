@@ -12,7 +12,8 @@ from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
 from generator.planning.candidate import Candidate
 from generator.planning.deployments import Limits
-from generator.planning.engines import Engines, Judge, LegalEngine, enumerate_engines
+from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.legal_engine import Engines, LegalEngine
 from generator.planning.rejection import Reason, Rejection
 from generator.planning.search import DeploymentSpace, candidate_at
 from generator.planning.subject import Subject
@@ -43,8 +44,8 @@ def nothing_fits(subject: Subject, engines: Engines) -> NothingFits:
 
 def _nearest(rejections: Iterable[Rejection]) -> Rejection | None:
     """The rejection for memory that lacks the smallest share."""
-    short = [each for each in rejections if each.reason in _OF_MEMORY and each.available]
-    return min(short, key=lambda each: (each.needed or 0) / (each.available or 1), default=None)
+    short = [each for each in rejections if each.reason in _OF_MEMORY]
+    return min(short, key=lambda each: each.shortage, default=None)
 
 
 def _more_nodes(subject: Subject) -> str:
