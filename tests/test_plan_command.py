@@ -23,6 +23,8 @@ WORKLOAD = ("--isl", "8192", "--osl", "1024")
 SMALL = ("--model", str(MODEL), "--gpu", "gb300", *WORKLOAD, "--nodes", "4")
 QWEN38 = ("--model", str(CONFIGS / "Qwen--Qwen3.8-2.4T-A95B-NVFP4"), "--gpu", "gb300", *WORKLOAD)
 
+R1 = ("--model", str(CONFIGS / "deepseek-ai--DeepSeek-R1"))
+
 UNMODELLED = {
     "deepseek-ai--DeepSeek-V4-Pro": "sparse attention with an indexer",
     "google--gemma-4-26B-A4B": "sliding_attention",
@@ -136,7 +138,8 @@ def test_all_bad_numbers_at_once() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "text"),
     [
-        ((*QWEN38, "--nodes", "1"), 4, "plan for 4 nodes: TEP8 / TEP8 would fit"),
+        ((*QWEN38, "--nodes", "1"), 4, "plan for 4 nodes: 1x"),
+        ((*R1, "--gpu", "h100", *WORKLOAD), 4, "use a GPU that holds it: gb300"),
         ((*QWEN38, "--nodes", "3"), 4, "plan for 4 nodes"),
         ((*QWEN38, "--nodes", "19"), 3, "more than the 18 of one NVLink domain"),
         ((*SMALL, "--ttft-ms", "1"), 4, "no deployment is predicted to keep TTFT <= 1 ms"),

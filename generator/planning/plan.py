@@ -105,7 +105,7 @@ def make_plan(
     space = DeploymentSpace(subject, engines, costs)
     found = search(subject, space, limits, on_step)
     if not found.evaluated:
-        raise nothing_fits(subject, engines)
+        raise nothing_fits(subject, engines, costs)
     if not found.frontier:
         raise no_limits_kept(limits, nearest_to(subject, space, limits))
     on_step("the sweep")
