@@ -19,12 +19,13 @@ from generator.inverse_capacity import startup_fault
 from generator.parallel import WorkerPool, parse_layout, parse_pool
 from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate, bounded, candidate_of, choice_of
-from generator.planning.deployments import Limits
-from generator.planning.engines import Engines, Judge, Kind, LegalEngine, enumerate_engines
+from generator.planning.deployments import Limits, serving_point
+from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.layouts import layouts_within
+from generator.planning.legal_engine import Engines, Kind, LegalEngine
 from generator.planning.limits import most_sequences
 from generator.planning.nothing_fits import nearest_to
-from generator.planning.plan import Plan, Question, make_plan
+from generator.planning.plan import Plan, PlannedPoint, Question, make_plan
 from generator.planning.pools import unbeaten
 from generator.planning.proposal import propose
 from generator.planning.proposed_spec import (
@@ -37,6 +38,7 @@ from generator.planning.references import Reference
 from generator.planning.rejection import Reason, Rejection
 from generator.planning.search import DeploymentSpace, Search, search
 from generator.planning.subject import Subject
+from generator.workload import Workload
 from tests.plan_subjects import article_subject, costs, small_subject
 
 MODELS = (
@@ -111,6 +113,38 @@ def test_the_frontier_is_that_of_every_deployment_one_by_one() -> None:
     assert rates == sorted(rates, reverse=True)
 
 
+@given(
+    prompts_per_s=st.floats(0.01, 1e4),
+    alone_s=st.floats(1e-4, 10),
+    transfer_s=st.floats(0, 1),
+    tpot_s=st.floats(1e-4, 1),
+    concurrency=st.integers(1, 10**6),
+    osl=st.integers(1, 10**5),
+)
+def test_a_closed_loop_keeps_littles_law(
+    prompts_per_s: float,
+    alone_s: float,
+    transfer_s: float,
+    tpot_s: float,
+    concurrency: int,
+    osl: int,
+) -> None:
+    """Requests in flight are rate x latency, and nobody is faster than alone or than prefill."""
+    one = np.ones(1)
+    point = serving_point(
+        Workload(isl=1, osl=osl),
+        prompts_per_s=prompts_per_s * one,
+        alone_s=alone_s * one,
+        transfer_s=transfer_s * one,
+        tpot_s=tpot_s * one,
+        concurrency=concurrency * one,
+    )
+    latency = point.ttft_s + (osl - 1) * point.tpot_s
+    assert float((point.requests_per_s * latency)[0]) == pytest.approx(concurrency, rel=1e-9)
+    assert point.ttft_s[0] >= alone_s + transfer_s
+    assert point.requests_per_s[0] <= prompts_per_s
+
+
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=30))
 def test_unbeaten_rows(rows: list[tuple[int, int, int]]) -> None:
     table = np.array(rows, dtype=float)
@@ -153,6 +187,7 @@ def test_the_nearest_on_each_side_of_limits_that_nothing_keeps() -> None:
 @pytest.mark.parametrize(
     ("layout", "reason", "needed", "available"),
     [
+        ("DEP73", Reason.DOMAIN, 73, 72),
         ("TP3", Reason.PLACEMENT, 3, 4),
         ("TP1PP8", Reason.PIPELINE_TRANSFER, 8, 1),
         ("TP8DCP2", Reason.CONTEXT_TRANSFER, 2, 1),
@@ -283,9 +318,9 @@ def test_no_bound_is_slower_than_a_prediction_or_a_measurement() -> None:
     plan = article_plan()
     references = [each for each in plan.references if isinstance(each, Reference)]
     measured = 0
-    shown = [(each.bound, each.predicted, each.measured) for each in plan.points]
-    shown += [(each.bound, each.predicted, each.measured) for each in references]
-    for bound, predicted, point in shown:
+    shown: tuple[PlannedPoint | Reference, ...] = (*plan.points, *references)
+    for each in shown:
+        bound, predicted, point = each.bound, each.predicted, each.measured
         assert bound.tpot_s <= predicted.tpot_s
         assert bound.total_tokens_per_s_per_gpu >= predicted.total_tokens_per_s_per_gpu
         if point and point.tokens_per_s_per_user:

@@ -50,6 +50,11 @@ def model_of(form: NormalForm) -> ModelArchitecture | None:
     return _in_folder(path) if isinstance(path, str) else None
 
 
+def is_known(repository: str) -> bool:
+    """Whether the package has the model of a repository, such as ``Qwen/Qwen3.5-27B``."""
+    return _id_of(repository) is not None
+
+
 @cache
 def _id_of(repository: str) -> str | None:
     return next(

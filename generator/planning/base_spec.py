@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from generator.architecture import ModelArchitecture
+from generator.checks.known_models import is_known
 from generator.documents import parse_document
 from generator.errors import InvalidInput, Problem
 from generator.estimation import named_by, profiles_of
@@ -137,8 +138,9 @@ def composed_text(
     workload, version = question.workload, question.engine_version
     model = question.model.parent if question.model.is_file() else question.model
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", model.resolve().name).strip("-.").lower() or "model"
-    organisation, separator, repository = model.resolve().name.partition(_HUB_SEPARATOR)
-    path = f"hf:{organisation}/{repository}" if separator else name
+    repository = model.resolve().name.replace(_HUB_SEPARATOR, "/", 1)
+    # What checks and rehearses a recipe finds the model by its path: in the catalogue, or there.
+    path = f"hf:{repository}" if is_known(repository) else str(model.resolve())
     context = architecture.max_position_embeddings
     longest = min(workload.request_tokens + _TEMPLATE_ROOM_TOKENS, context)
     stored = architecture.quantization and architecture.quantization.linear_format

@@ -11,7 +11,8 @@ from generator.errors import InvalidInput
 from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
 from generator.planning.deployments import serving_point
-from generator.planning.engines import Judge, Kind, LegalEngine
+from generator.planning.engines import Judge
+from generator.planning.legal_engine import Kind, LegalEngine
 from generator.planning.phases import Costs, decode_phase, prefill_phase
 from generator.planning.rejection import Rejection
 

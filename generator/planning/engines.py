@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from generator.architecture import MultiHeadLatentAttention
@@ -16,13 +16,12 @@ from generator.memory_terms import computed_weights
 from generator.parallel import ParallelLayout, WorkerPool
 from generator.placement import nodes_for_pool
 from generator.planning.layouts import layouts_within
+from generator.planning.legal_engine import ROLES, Engines, Kind, LegalEngine
 from generator.planning.rejection import Reason, Rejection
 from generator.planning.role_sizes import RoleSizes, role_sizes, sequence_grid
 from generator.planning.subject import Subject
 from generator.resolution import kv_cache_options
 from generator.units import format_gib
-
-ROLES = ("prefill", "decode")
 
 _REASONS = {
     "tensor": Reason.HEADS,
@@ -30,46 +29,6 @@ _REASONS = {
     "pipeline": Reason.PIPELINE,
 }
 _PREFILL_SIZES = (1,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """What two engines must share to pair: a role's flags beside its layout."""
-
-    kv_cache_dtype: str
-    speculative_tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LegalEngine:
-    """An engine that would start. ``kv_cache`` has the block size it chooses by itself."""
-
-    role: str
-    kind: Kind
-    layout: ParallelLayout
-    options: EngineOptions
-    kv_cache: KvCacheLayout
-    weights_bytes_per_rank: int
-    sizes: RoleSizes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
-    """Both roles' legal engines, what was refused, and how many of either there were."""
-
-    legal: tuple[LegalEngine, ...]
-    rejections: tuple[Rejection, ...]
-
-    def of(self, role: str, kind: Kind) -> tuple[LegalEngine, ...]:
-        return tuple(each for each in self.legal if each.role == role and each.kind == kind)
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        return tuple(dict.fromkeys(each.kind for each in self.legal))
-
-    @property
-    def considered(self) -> int:
-        return len(self.legal) + sum(each.engines for each in self.rejections)
 
 
 def enumerate_engines(judge: Judge) -> Engines:
@@ -126,7 +85,12 @@ class Judge:
 
     def _refusal(self, layout: ParallelLayout) -> Rejection | None:
         """Why a layout is refused whatever its role and kind."""
-        return self._placement(layout) or self._transfer(layout) or self._shared_context(layout)
+        return (
+            self._domain(layout)
+            or self._placement(layout)
+            or self._transfer(layout)
+            or self._shared_context(layout)
+        )
 
     def _role_refusal(self, role: str, layout: ParallelLayout) -> Rejection | None:
         """Why a layout is refused in a role, whatever its kind."""
@@ -155,6 +119,22 @@ class Judge:
             role=role,
             needed=needed,
             available=available,
+        )
+
+    def _domain(self, layout: ParallelLayout) -> Rejection | None:
+        most = self.subject.gpus_per_engine
+        if layout.ranks <= most:
+            return None
+        problem = Problem(
+            message=f"{layout} takes {layout.ranks_text} = {layout.ranks} GPUs, there are {most}",
+            hint="an engine stays inside one NVLink domain: use a smaller layout",
+        )
+        return self._rejection(
+            layout,
+            Reason.DOMAIN,
+            problem,
+            len(ROLES) * len(self._kinds),
+            numbers=(layout.ranks, most),
         )
 
     def _placement(self, layout: ParallelLayout) -> Rejection | None:
@@ -329,11 +309,3 @@ _NO_PIPELINE_TRANSFER = Problem(
     message="pipeline parallelism of a hybrid model is not supported on the transfer path",
     hint="use PP1 on both roles",
 )
-
-
-def counts_by_reason(rejections: tuple[Rejection, ...]) -> Mapping[Reason, int]:
-    """How many engines each reason refuses, in the order in which it is asked."""
-    counts = dict.fromkeys(Reason, 0)
-    for each in rejections:
-        counts[each.reason] += each.engines
-    return {reason: count for reason, count in counts.items() if count}

@@ -12,7 +12,7 @@ from generator.errors import NothingFits
 from generator.facts import MeasuredProfile, measured_profiles
 from generator.kv_cache import KvCacheLayout
 from generator.memory_terms import profile_key, startup_terms
-from generator.planning.engines import LegalEngine
+from generator.planning.legal_engine import LegalEngine
 from generator.planning.role_sizes import Integers
 from generator.planning.subject import Subject
 

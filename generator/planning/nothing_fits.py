@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from generator.errors import NothingFits, Problem
+from generator.errors import InvalidInput, NothingFits, Problem
+from generator.facts import gpu_names
 from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
+from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate
 from generator.planning.deployments import Limits
-from generator.planning.engines import Engines, Judge, LegalEngine, enumerate_engines
+from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.legal_engine import ROLES, Engines
+from generator.planning.phases import Costs
 from generator.planning.rejection import Reason, Rejection
-from generator.planning.search import DeploymentSpace, candidate_at
-from generator.planning.subject import Subject
+from generator.planning.search import DeploymentSpace, candidate_at, search
+from generator.planning.subject import Subject, require_plannable
 from generator.wording import plural
 
 _OF_MEMORY = (Reason.MEMORY, Reason.REQUEST)
 
 
-def nothing_fits(subject: Subject, engines: Engines) -> NothingFits:
+def nothing_fits(subject: Subject, engines: Engines, costs: Costs) -> NothingFits:
     """The error of a plan without a deployment, with the smallest change that would give one."""
-    missing = [
-        role
-        for role in ("prefill", "decode")
-        if not any(each.role == role for each in engines.legal)
-    ]
+    missing = [role for role in ROLES if not any(each.role == role for each in engines.legal)]
     what = f"no {' and no '.join(missing)} engine" if missing else "no pair of engines"
     workload = subject.workload
     message = (
         f"{what} of {subject.architecture.name} fits on {plural(subject.nodes, 'node')} of"
         f" {subject.gpus_per_node} {subject.gpu.name} for {workload.isl} + {workload.osl} tokens"
     )
-    hint = _more_nodes(subject)
+    hint = _more_nodes(subject, costs) or _other_gpus(subject)
     if nearest := _nearest(engines.rejections):
         message += f"; nearest: {nearest.problem.message}"
         hint = hint or nearest.problem.hint
@@ -43,41 +43,52 @@ def nothing_fits(subject: Subject, engines: Engines) -> NothingFits:
 
 def _nearest(rejections: Iterable[Rejection]) -> Rejection | None:
     """The rejection for memory that lacks the smallest share."""
-    short = [each for each in rejections if each.reason in _OF_MEMORY and each.available]
-    return min(short, key=lambda each: (each.needed or 0) / (each.available or 1), default=None)
+    short = [each for each in rejections if each.reason in _OF_MEMORY]
+    return min(short, key=lambda each: each.shortage, default=None)
 
 
-def _more_nodes(subject: Subject) -> str:
-    """The fewest nodes that would do, in one domain; empty where no number would."""
-    domain = max(subject.gpu.nodes_per_nvlink_domain, subject.nodes)
-    if subject.gpu.nodes_per_nvlink_domain == 1:
-        domain = 2 * subject.nodes + 2
-    wide = enumerate_engines(Judge(_on_nodes(subject, domain)))
-    fewest = min(_pairs(subject, wide.legal), default=None)
-    if fewest is not None and fewest[0] > subject.nodes:
-        nodes, pair = fewest
-        return f"plan for {nodes} nodes: {pair} would fit"
+def _more_nodes(subject: Subject, costs: Costs) -> str:
+    """The fewest nodes on which there is a deployment, in one domain; empty where no number is."""
+    domain = subject.gpu.nodes_per_nvlink_domain
+    most = 2 * subject.nodes if domain == 1 else domain
+    wide = enumerate_engines(Judge(_on_nodes(subject, most)))
+    least = max(subject.nodes + 1, _nodes_of_smallest(subject, wide))
+    for nodes in range(least, most + 1):
+        here = _on_nodes(subject, nodes)
+        kept = tuple(each for each in wide.legal if each.layout.ranks <= here.gpus_per_engine)
+        space = DeploymentSpace(here, Engines(legal=kept, rejections=()), costs)
+        if frontier := search(here, space, Limits()).frontier:
+            return f"plan for {nodes} nodes: {frontier[-1].text} would fit"
     return ""
 
 
-def _pairs(subject: Subject, legal: tuple[LegalEngine, ...]) -> Iterator[tuple[int, str]]:
-    """The nodes of the smallest pair of each kind, and its layouts."""
-    for kind in dict.fromkeys(each.kind for each in legal):
-        sizes = []
-        for role in ("prefill", "decode"):
-            own = [each.layout for each in legal if (each.role, each.kind) == (role, kind)]
-            if not own:
-                break
-            pools = [WorkerPool(workers=1, layout=layout) for layout in own]
-            sizes.append(
-                min(
-                    (nodes_for_pool(pool, subject.gpus_per_node).value, pool.gpus, str(pool.layout))
-                    for pool in pools
-                )
-            )
-        else:
-            prefill, decode = sizes
-            yield prefill[0] + decode[0], f"{prefill[2]} / {decode[2]}"
+def _nodes_of_smallest(subject: Subject, engines: Engines) -> int:
+    """The nodes of the smallest engine of each role; a deployment has both."""
+    nodes = 0
+    for role in ROLES:
+        pools = [
+            WorkerPool(workers=1, layout=each.layout) for each in engines.legal if each.role == role
+        ]
+        per_node = subject.gpus_per_node
+        nodes += min((nodes_for_pool(pool, per_node).value for pool in pools), default=1)
+    return nodes
+
+
+def _other_gpus(subject: Subject) -> str:
+    """GPUs on as many nodes of which both roles have an engine; empty where none is known."""
+    question = subject.question
+    if question is None:
+        return ""
+    fitting = []
+    for name in gpu_names():
+        try:
+            there = subject_of_model(replace(question, gpu=name, nodes=subject.nodes))
+            require_plannable(there)
+        except InvalidInput:
+            continue
+        if {each.role for each in enumerate_engines(Judge(there)).legal} == {*ROLES}:
+            fitting.append(name)
+    return f"use a GPU that holds it: {', '.join(fitting)}" if fitting else ""
 
 
 def _on_nodes(subject: Subject, nodes: int) -> Subject:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from generator.planning.decode_bound import decode_step
 from generator.planning.efficiency import Efficiency
 from generator.planning.engine_work import EngineWork, engine_work
-from generator.planning.engines import LegalEngine
+from generator.planning.legal_engine import LegalEngine
 from generator.planning.numbers import Array
 from generator.planning.phase_work import prefill_work
 from generator.planning.prefill_bound import transfer_s

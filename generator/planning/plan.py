@@ -9,7 +9,8 @@ from generator.errors import InvalidInput, Problem
 from generator.planning.candidate import Candidate, Shape, bounded
 from generator.planning.deployments import Limits
 from generator.planning.efficiency import Efficiency
-from generator.planning.engines import Engines, Judge, enumerate_engines
+from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.legal_engine import Engines
 from generator.planning.nothing_fits import nearest_to, no_limits_kept, nothing_fits
 from generator.planning.phases import Costs
 from generator.planning.plan_costs import chosen_costs
@@ -104,7 +105,7 @@ def make_plan(
     space = DeploymentSpace(subject, engines, costs)
     found = search(subject, space, limits, on_step)
     if not found.evaluated:
-        raise nothing_fits(subject, engines)
+        raise nothing_fits(subject, engines, costs)
     if not found.frontier:
         raise no_limits_kept(limits, nearest_to(subject, space, limits))
     on_step("the sweep")

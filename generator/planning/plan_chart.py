@@ -13,17 +13,11 @@ def plan_chart(plan: Plan) -> Chart:
     """The frontier as steps, the proposed points with their concurrencies, and the spec's own."""
     subject, search = plan.subject, plan.search
     own = [each for each in plan.references if isinstance(each, Reference)]
-    measured = [
-        Mark(x=point.tokens_per_s_per_user, y=point.total_tokens_per_s_per_gpu)
-        for point in (each.measured for each in own)
-        if point and point.tokens_per_s_per_user and point.total_tokens_per_s_per_gpu
-    ]
     slow, fast = search.frontier[0], search.frontier[-1]
     return Chart(
         title=(
-            f"Planned for {subject.architecture.name}: {plural(subject.nodes, 'node')} of"
-            f" {subject.gpus_per_node} {subject.gpu.name},"
-            f" {subject.workload.isl} in / {subject.workload.osl} out"
+            f"{subject.architecture.name} on {subject.nodes * subject.gpus_per_node}"
+            f" {subject.gpu.name}, {subject.workload.isl} in / {subject.workload.osl} out"
         ),
         origin="predicted, not measured",
         description=(
@@ -49,7 +43,6 @@ def plan_chart(plan: Plan) -> Chart:
                     style=None,
                     line=Line.NONE,
                 ),
-                Series(name="measured", marks=tuple(measured), style=1, line=Line.NONE),
                 Series(
                     name="proposed",
                     marks=tuple(_labelled(each.predicted) for each in plan.points),

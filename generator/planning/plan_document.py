@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from generator.planning.candidate import Candidate
-from generator.planning.engines import counts_by_reason
 from generator.planning.plan import Plan
 from generator.planning.plan_facts import CitedPoint
 from generator.planning.proposed_spec import ValidDeployment
 from generator.planning.references import Reference, RefusedReference
+from generator.planning.rejection import Rejection, refused_by_reason
 
 VERSION = 1
 
@@ -43,10 +43,14 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         },
         "engines_considered": plan.engines.considered,
         "engines_legal": len(plan.engines.legal),
-        "engines_refused": {
-            reason.value: count
-            for reason, count in counts_by_reason(plan.engines.rejections).items()
-        },
+        "engines_refused": [
+            {
+                "reason": each.reason.value,
+                "engines": each.engines,
+                "nearest": rejection_document(each.nearest),
+            }
+            for each in refused_by_reason(plan.engines.rejections)
+        ],
         "combinations": search.combinations,
         "evaluated": search.evaluated,
         "frontier": [candidate_document(each) for each in search.frontier],
@@ -88,6 +92,21 @@ def candidate_document(each: Candidate) -> dict[str, Any]:
         "prefill_load": each.prefill_load,
         "tokens_per_s_per_user": each.tokens_per_s_per_user,
         "total_tokens_per_s_per_gpu": each.total_tokens_per_s_per_gpu,
+    }
+
+
+def rejection_document(each: Rejection) -> dict[str, Any]:
+    """A rejection with its numbers."""
+    return {
+        "legal": False,
+        "layout": str(each.layout),
+        "role": each.role,
+        "speculative_tokens": each.speculative_tokens,
+        "kv_cache_dtype": each.kv_cache_dtype,
+        "reason": each.reason.value,
+        "needed": each.needed,
+        "available": each.available,
+        "message": each.problem.message,
     }
 
 

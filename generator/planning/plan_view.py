@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from generator.planning.candidate import Candidate
-from generator.planning.engines import counts_by_reason
 from generator.planning.plan import Plan
 from generator.planning.plan_facts import CitedPoint
 from generator.planning.references import Reference, RefusedReference
-from generator.planning.rejection import Reason
+from generator.planning.rejection import Reason, RefusedEngines, refused_by_reason
+from generator.units import format_gib
 from generator.wording import plural
 
 Table: TypeAlias = tuple[Sequence[str], list[list[str]]]
 Rows: TypeAlias = list[tuple[str, str]]
 
-REASONS = {
+_REASONS = {
+    Reason.DOMAIN: "more GPUs than one NVLink domain",
     Reason.PLACEMENT: "TP x PP neither divides a node nor is whole nodes",
     Reason.HEADS: "heads do not divide by TP",
     Reason.CONTEXT: "DCP is not TP over the KV heads",
@@ -145,9 +146,23 @@ def cost_rows(plan: Plan) -> Rows:
 
 
 def rejection_rows(plan: Plan) -> Rows:
-    """How many engines each reason refuses."""
-    counts = counts_by_reason(plan.engines.rejections)
-    return [(f"{count:,}", REASONS[reason]) for reason, count in counts.items()]
+    """How many engines each reason refuses, with one, that which lacks least."""
+    return [
+        (f"{each.engines:,}", f"{_REASONS[each.reason]}, as {_example(each)}")
+        for each in refused_by_reason(plan.engines.rejections)
+    ]
+
+
+def _example(refused: RefusedEngines) -> str:
+    nearest = refused.nearest
+    needed, available = nearest.needed, nearest.available
+    if needed is None or available is None:
+        return str(nearest.layout)
+    if refused.reason is Reason.MEMORY:
+        return f"{nearest.layout}: {format_gib(needed)} of {format_gib(available)}"
+    if refused.reason is Reason.REQUEST:
+        return f"{nearest.layout}: {needed} blocks of {available}"
+    return str(nearest.layout)
 
 
 def assumptions(plan: Plan) -> Iterator[str]:

@@ -9,7 +9,8 @@ from generator.errors import InvalidInput
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.planning.candidate import Candidate, Choice, bounded, candidate_of
-from generator.planning.engines import Judge, Kind
+from generator.planning.engines import Judge
+from generator.planning.legal_engine import Kind
 from generator.planning.phases import Costs
 from generator.planning.plan_facts import CitedPoint, cited_points
 from generator.planning.subject import Subject

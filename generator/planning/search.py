@@ -14,7 +14,7 @@ from generator.pairing import agree_on_block_tokens, pairing_problems
 from generator.parallel import ParallelLayout, WorkerPool
 from generator.planning.candidate import Candidate
 from generator.planning.deployments import Block, Limits, blocks, combinations
-from generator.planning.engines import Engines, Kind, LegalEngine
+from generator.planning.legal_engine import Engines, Kind, LegalEngine
 from generator.planning.limits import most_sequences
 from generator.planning.numbers import Array
 from generator.planning.phases import (

@@ -10,7 +10,7 @@ import numpy as np
 from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
 from generator.planning.candidate import Candidate
-from generator.planning.engines import Engines, Kind, LegalEngine
+from generator.planning.legal_engine import Engines, Kind, LegalEngine
 from generator.planning.limits import most_sequences
 from generator.planning.phases import PrefillPhase
 from generator.planning.search import DeploymentSpace, Search, worker_concurrencies

@@ -11,12 +11,13 @@ import numpy as np
 from generator.parallel import ParallelLayout
 from generator.planning.candidate import Candidate
 from generator.planning.deployments import Limits
-from generator.planning.engines import ROLES, Engines, Judge, LegalEngine, enumerate_engines
+from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.legal_engine import ROLES, Engines, LegalEngine
 from generator.planning.limits import most_sequences
 from generator.planning.phases import Costs, decode_phase, prefill_phase
 from generator.planning.plan import Question
 from generator.planning.plan_costs import chosen_costs
-from generator.planning.plan_document import candidate_document
+from generator.planning.plan_document import candidate_document, rejection_document
 from generator.planning.references import better_on
 from generator.planning.rejection import Rejection
 from generator.planning.search import DeploymentSpace, search
@@ -211,19 +212,4 @@ def _verdict_document(each: LegalVerdict | Rejection) -> dict[str, Any]:
         "most_sequences_per_rank": each.most_sequences,
         "alone_s": each.alone_s,
         "full_per_s": each.full_per_s,
-    }
-
-
-def rejection_document(each: Rejection) -> dict[str, Any]:
-    """A rejection with its numbers."""
-    return {
-        "legal": False,
-        "layout": str(each.layout),
-        "role": each.role,
-        "speculative_tokens": each.speculative_tokens,
-        "kv_cache_dtype": each.kv_cache_dtype,
-        "reason": each.reason.value,
-        "needed": each.needed,
-        "available": each.available,
-        "message": each.problem.message,
     }
