@@ -6,10 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SPEC := recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml
+DEMO := build/demo
+CC2560 := 4xtp2dep4-1xtp4dep4-cc2560.yaml
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv recipes test test-faults test-slurm lint types layers pytest bench rack rack-down clean
+.PHONY: help venv recipes test test-faults test-slurm e2e demo lint types layers pytest bench rack \
+  rack-down clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +70,29 @@ test-faults: $(INSTALLED) ## a real Slurm that breaks (14 min; Debian, root)
 test-slurm: $(INSTALLED) ## all tests on a real Slurm: those of both (15 min; Debian, root)
 	@echo "==> pytest -m slurm"
 	@$(BIN)/python -m pytest -v -m slurm tests
+
+e2e: $(INSTALLED) ## rehearsals through Slurm to the frontier: real Dynamo, AIPerf (Debian, root)
+	@echo "==> pytest -m e2e"
+	@$(BIN)/python -m pytest -m e2e tests
+
+# One --scale for all, so that their points stand on one frontier.
+demo: $(INSTALLED) ## without GPUs: recipes, their rehearsals, the frontier (15 min; speeds simulated)
+	@echo "==> recipes of $(SPEC)"
+	@$(BIN)/pdrecipe generate $(SPEC) --out $(DEMO)/recipes
+	@echo "==> Dynamo and AIPerf, in environments of their own (once)"
+	@$(BIN)/pdrecipe rehearse --setup
+	@echo "==> the article's deployment at 90 % of its KV capacity, and half as much again as it holds"
+	@$(BIN)/pdrecipe rehearse $(DEMO)/recipes/$(CC2560) --concurrency 90%,150% --out $(DEMO)/cc2560 \
+	  || test $$? -eq 10
+	@echo "==> six deployments at their own concurrencies"
+	@$(BIN)/pdrecipe submit $(DEMO)/recipes/*dep4-*.yaml --sweep $(DEMO)/sweep --cluster local \
+	  --launcher rehearse --scale 32 --max-parallel 1 --no-canary --yes
+	@$(BIN)/pdrecipe status --sweep $(DEMO)/sweep --watch
+	@echo "==> figures"
+	@$(BIN)/pdrecipe collect $(DEMO)/sweep --out $(DEMO)/results.jsonl
+	@$(BIN)/pdrecipe pareto $(DEMO)/results.jsonl --out $(DEMO)/frontier.svg
+	@$(BIN)/pdrecipe report $(DEMO)/results.jsonl $(SPEC) --out $(DEMO)/report.html
+	@echo "==> $(DEMO)/frontier.svg and $(DEMO)/report.html: simulated engines, no speed was measured"
 
 rack: ## a real Slurm with 18 virtual GB300 nodes on this machine (Debian, root)
 	@$(PYTHON) -m tests.rack up

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from generator.architecture import ModelArchitecture
 from generator.capacity import EngineCapacity, capacity_of_engines, evaluate_engine
-from generator.derivation import Derivation, derive
+from generator.derivation import Derivation, Probe, derive
 from generator.engine_options import options_from_flags
 from generator.engine_plan import plan_engine
 from generator.errors import InvalidInput, NothingFits, Problem
@@ -68,6 +68,17 @@ def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Est
     except NothingFits as error:
         raise NothingFits(_placed(spec, derivation, error)) from None
     return Estimate(spec=spec, derivation=derivation, capacities=capacities, studies=studies)
+
+
+def study_probes(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> tuple[Probe, ...]:
+    """The engines of a spec's phase studies, of those that can run; errors as estimate_spec."""
+    spec = load_spec(path)
+    if not spec.studies:
+        return ()
+    architecture, accelerator, defaults = named_by(spec)
+    measured = (*profiles, *profiles_of(spec))
+    studies = plan_studies(spec, architecture, accelerator, defaults, measured)
+    return tuple(study.probe for study in studies.planned)
 
 
 def named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:

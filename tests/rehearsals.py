@@ -12,7 +12,7 @@ from generator.normal_form import NormalForm, normal_form
 from generator.recipe_expansion import variants
 from generator.rehearsal.observation import Occupancy
 from generator.rehearsal.plan import RehearsalPlan
-from generator.rehearsal.topology import EnginePool, Topology, topology_of
+from generator.rehearsal.topology import PoolCapacity, Topology, topology_of
 from generator.rehearsal.verdict import Measured, RehearsedLoad
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +32,7 @@ def topology_in(path: Path) -> Topology:
     return topology_of(form, model)
 
 
-POOL = EnginePool(
+POOL = PoolCapacity(
     role="decode",
     layout="TP4",
     workers=1,

@@ -22,6 +22,7 @@ from generator.calibration import (
 from generator.calibration_document import calibration_document
 from generator.calibration_view import comparison_table, readings_table
 from generator.errors import InvalidInput
+from generator.estimation import study_probes
 from generator.startup_log import read_startup_log
 from generator.workload import Workload
 from tests.calibrations import (
@@ -182,6 +183,27 @@ class TestSubject:
         assert subject.workload == Workload(isl=8192, osl=1024)
         assert subject.concurrency == int(probe.rpartition("cc")[2])
         assert engines.subject(log, probe).engine == subject.engine
+
+    # TEP16 is in the spec's decode study only; run 1's log is of a probe and of a study alike.
+    def test_an_engine_of_a_study_is_found_where_no_other_fits(
+        self, repository: Path, tmp_path: Path
+    ) -> None:
+        engines = SpecEngines(repository / SPEC, study_probes(repository / SPEC))
+        (study,) = [
+            each for each in study_probes(repository / SPEC) if each.spec.file == "decode-tep16"
+        ]
+        arguments = (
+            f"non-default args: {{'max_num_seqs': {study.engine.resolved.max_num_seqs},"
+            " 'tensor_parallel_size': 16}"
+        )
+        log = log_of(tmp_path, arguments, kv_cache_line(83.0))
+        subject = engines.subject(log, None)
+        assert subject.engine.name == study.engine.name
+        assert subject.workload == Workload(isl=1, osl=1000)
+        assert subject.concurrency == study.spec.concurrency
+        assert engines.subject(log, study.engine.name).engine == subject.engine
+        with pytest.raises(InvalidInput, match="is of no engine of"):
+            SpecEngines(repository / SPEC).subject(log, None)
 
     def test_several_kinds_fit(self, repository: Path, tmp_path: Path) -> None:
         log = log_of(tmp_path, *start_up(RUN_TERMS[1], is_older=False))

@@ -259,6 +259,13 @@ def test_the_rollup_stands_in_for_a_report(tmp_path: Path) -> None:
     points, result = collected(tmp_path / "out")
     assert [points[load].client for load in (4, 8)] == ["sa-bench", "sa-bench rollup"]
     assert "stands in for concurrency 8, whose report is missing" in result.stderr
+    # One benchmark ran both loads: the frontier takes them together.
+    assert points[8].contract == points[4].contract
+    assert points[8].contract["client.backend"] == "dynamo"
+    frontier = CliRunner().invoke(
+        main, ["pareto", str(tmp_path / "results.jsonl"), "--x", "concurrency"]
+    )
+    assert "2 points of 1 curve; 2 on the frontier." in frontier.stdout, frontier.stderr
 
 
 LOCKED = (

@@ -61,11 +61,14 @@ def test_axis(name: str, value: float) -> None:
     assert axis(name, gpu_hour_price=3.6).value(POINT) == pytest.approx(value)
 
 
-def test_goodput_axis_is_of_points_that_have_goodput() -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("goodput_tokens_per_s_per_gpu", 4 / 16), ("goodput_requests_per_s_per_gpu", 2 / 16)],
+)
+def test_goodput_axis_is_of_points_that_have_goodput(name: str, value: float) -> None:
     goodput = Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=2, tokens_per_s=4)
-    good = axis("goodput_tokens_per_s_per_gpu")
-    assert good.value(replace(POINT, goodput=goodput)) == 4 / 16
-    assert good.value(POINT) is None
+    assert axis(name).value(replace(POINT, goodput=goodput)) == value
+    assert axis(name).value(POINT) is None
 
 
 def test_percentile_without_samples_is_no_figure() -> None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from generator.errors import ClusterFailure
 from generator.rehearsal_host import namespace
 from generator.rehearsal_host.namespace import closed_network
 from generator.rehearsal_host.supervisor import Interrupted, Program, Supervisor, supervised
+from tests.started_processes import networks, until
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PORT = 18_000
@@ -74,24 +75,6 @@ def processes_of(folder: Path) -> list[int]:
             if mark in (process / "environ").read_bytes() and start_time(int(process.name)):
                 found.append(int(process.name))
     return found
-
-
-def networks() -> set[str]:
-    """The network namespaces that have a process."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            found.add((process / "ns" / "net").readlink().name)
-    return found
-
-
-def until(holds: Callable[[], object], seconds: float = 15.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def answers(supervisor: Supervisor, path: str = "/") -> bool:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.small_specs import run
+from tests.started_processes import networks, processes_in, until
 from tests.stub_serving import stub_serving
 
 RECIPES = Path(__file__).resolve().parents[1] / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg/v2"
@@ -36,34 +34,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "cache"
     assert processes_in(tmp_path) == []
     assert until(lambda: networks() <= before)
-
-
-def networks() -> set[str]:
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            found.add((process / "ns/net").readlink().name)
-    return found
-
-
-def processes_in(folder: Path) -> list[str]:
-    """Command lines of living processes that name the folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (process / "cmdline").read_bytes().decode().split("\0")
-            if any(str(folder) in word for word in words) and int(process.name) != os.getpid():
-                found.append(" ".join(words))
-    return found
-
-
-def until(holds: Callable[[], object], seconds: float = 20.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def words(cache: Path, *more: str, recipe: Path = RECIPE) -> list[str]:

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from generator.rehearsal.document import rehearsal_document
 from generator.rehearsal.observation import Sample, WorkerGauges, occupancy, worker_gauges
 from generator.rehearsal.plan import RehearsalPlan, plan_rehearsal
+from generator.rehearsal.timing import MOCKERS_TIMING
 from generator.rehearsal.verdict import Outcome, RehearsedLoad, all_hold, verdicts
 from generator.rehearsal.view import HEADERS, load_row, notes, summary_rows, verdict_lines
 from generator.validation import schema
@@ -173,7 +174,7 @@ def test_the_document_is_what_the_schema_says() -> None:
             each,
             verdicts(plan, each),
             digest="dcc7f7cca76d018b",
-            timing="mocker",
+            timing=MOCKERS_TIMING,
             folder="out",
         )
         assert list(Draft202012Validator(schema("rehearsal")).iter_errors(document)) == []

@@ -37,7 +37,6 @@ def run(*words: str | Path) -> Result:
         ([], "name a recipe, or --setup"),
         ([CC2560, "--scale", "0"], "neither auto nor a number from 1"),
         ([CC2560, "--concurrency", "64,many"], "'many' is no concurrency such as 64, or 150%"),
-        ([CC2560, "--timing", "guess"], "'guess' is not one of"),
     ],
 )
 def test_usage(words: list[str | Path], said: str) -> None:
@@ -97,7 +96,7 @@ def filled(root: Path, plan: RehearsalPlan) -> RehearsalFolder:
             for phase in ("warmup", "profiling"):
                 copy = folder.artifacts(load) / "phases" / phase / "profile_export_aiperf.json"
                 write_json(copy, report)
-            folder.keep(rehearsed(plan, place, preemptions=65 * place))
+            folder.keep(rehearsed(plan, place, preemptions=65 * place), [])
     return folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -160,18 +161,29 @@ def test_a_node_that_stays_lost_is_the_reason(home: Path, rack: RunningRack) -> 
 WAITS = "while not (home / 'go').exists(): time.sleep(.2)\n"
 
 
-def submit_two_quick_ones_and_more(home: Path) -> None:
-    """Two points are done, others are amid their run and the rest waits for their nodes."""
+def submit_two_quick_ones_and_more(home: Path) -> int:
+    """Two points are done, others are amid their run and the rest waits for their nodes.
+
+    When all was sent, in nanoseconds since the epoch.
+    """
     write_recipes(8, sizes=3)
     for number in range(2, 8):
         Path(f"r{number:03}.py").write_text(WAITS, encoding="utf-8")
     submit(home)
+    sent_ns = time.time_ns()
 
     def are_amid() -> bool:
         found = states()
         return found["done"] == 2 and found["running"] >= 1 and len(notes(home, "began")) > 2
 
     assert eventually(are_amid), document()
+    return sent_ns
+
+
+def wait_until_saved(rack: RunningRack, taken_ns: int) -> None:
+    """Until slurmctld, which saves what is new every few seconds, has saved what it had then."""
+    file = rack.layout.state / "slurmctld" / "job_state"
+    assert eventually(lambda: file.exists() and file.stat().st_mtime_ns > taken_ns)
 
 
 def end_what_runs(home: Path) -> None:
@@ -195,9 +207,28 @@ def test_slurmctld_stopped_and_started_again(home: Path, rack: RunningRack) -> N
     assert set(notes(home, "began").values()) == {1}
 
 
+def test_slurmctld_killed_before_it_saved_what_it_had_taken(home: Path, rack: RunningRack) -> None:
+    """Slurm has never heard of the jobs then, whatever accounting says, and reuses their ids."""
+    fills = ["--exclusive", "--nodes=18", "--output=/dev/null", "--wrap=sleep 1000"]
+    job = rack.ask("sbatch", "--parsable", *fills).strip()
+    assert eventually(lambda: rack.ask("squeue", "-h", "-t", "R").strip() != "")
+    running_ns = time.time_ns()
+    rack.ask("scontrol", "update", f"jobid={job}", "comment=new")
+    wait_until_saved(rack, running_ns)
+    write_recipes(3)
+    submit(home)
+    rack.verb("kill", "slurmctld")
+    rack.verb("start", "slurmctld")
+    assert eventually(lambda: set(states()) <= {"submitted", "lost"}), document()
+    assert run("resume", "s", "--yes").exit_code == 0
+    rack.ask("scancel", job)
+    assert_states(done=3)
+    assert_all_done_once(home, 3)
+
+
 def test_slurmctld_killed_and_started_again(home: Path, rack: RunningRack) -> None:
     """Slurm forgets its last seconds and runs jobs again, whose results then speak for them."""
-    submit_two_quick_ones_and_more(home)
+    wait_until_saved(rack, submit_two_quick_ones_and_more(home))
     finished = {name for name, each in by_recipe(document()).items() if each["state"] == "done"}
     rack.verb("kill", "slurmctld")
     found = document(exit_codes=(5,))

@@ -17,6 +17,7 @@ from tests.rack_sweeps import (
     by_recipe,
     document,
     eventually,
+    jobs_in_the_queue,
     jobs_last,
     notes,
     prepared,
@@ -141,31 +142,29 @@ def test_sacct_that_lags(home: Path, rack: RunningRack, shims: Shims) -> None:
     assert_all_done_once(home, 2)
 
 
-def test_job_that_waits_in_accounting_alone(home: Path, shims: Shims) -> None:
-    """As after a slurmctld that lost its last seconds; this one still has it, and runs it later."""
-    write_waiting("first")
+def test_job_that_waits_in_accounting_alone(home: Path, rack: RunningRack, shims: Shims) -> None:
+    """As after a slurmctld that lost its last seconds; this one still has it when it is resumed."""
+    fills = ["--exclusive", "--nodes=18", "--output=/dev/null", "--wrap=sleep 1000"]
+    filler = rack.ask("sbatch", "--parsable", *fills).strip()
+    assert eventually(lambda: rack.ask("squeue", "-h", "-t", "R").strip() != "")
+    write_waiting("waits")
     submit(home)
-    assert_states(running=1)
-    write_recipe("second", nodes=18)
-    Path("second.py").write_text(WAITS, encoding="utf-8")
-    submit(home)
-    assert_states(running=1, submitted=1)
+    assert_states(submitted=1)
+    task = by_recipe(document())["waits"]["job"]
+    assert eventually(lambda: accounted(rack).get(task) == "PENDING")
     shims.say("sdiag", "lag")
     shims.say("squeue", "empty")
-    assert_why("second", "accounting still calls it PENDING")
-    assert_states(unknown=2)
+    assert_states(unknown=1)
     shims.say("sdiag")
-    assert_states(unknown=1, lost=1)
-    assert why("second").endswith("accounting still calls it PENDING, and it never began")
+    assert_states(lost=1)
 
     shims.say("squeue")
-    Path("go-first").touch()
-    assert_states(done=1, lost=1)
     assert run("resume", "s", "--yes").exit_code == 0
-    assert_states(done=1, running=1)
-    Path("go-second").touch()
-    assert_states(done=2)
-    assert_all_done_once(home, 2)
+    assert task not in jobs_in_the_queue(rack)
+    rack.ask("scancel", filler)
+    Path("go-waits").touch()
+    assert_states(done=1)
+    assert_all_done_once(home, 1)
 
 
 def test_array_that_was_cancelled_before_it_began(

@@ -139,6 +139,22 @@ def test_id_that_slurm_gave_to_another_job_is_not_the_sweeps(tmp_path: Path) -> 
     assert cluster.submissions == 2
 
 
+def test_id_that_slurm_gave_to_a_later_job_of_the_sweep(tmp_path: Path) -> None:
+    """The attempt that was lost with the old id is no reason to cancel the new one."""
+    folder, cluster = sweep_folder(tmp_path), FakeCluster()
+    submit(folder, cluster, ONE)
+    (before,) = cluster.tasks
+    cluster.tasks.clear()
+    cluster._numbers = 0
+    assert states(looked(folder, cluster)) == {PointState.LOST: 1}
+    resume(folder, cluster)
+    assert list(cluster.tasks) == [before]
+    cluster.start()
+    assert states(resume(folder, cluster)) == {PointState.RUNNING: 1}
+    cluster.finish()
+    assert states(resume(folder, cluster)) == {PointState.DONE: 1}
+
+
 # --- results of others ------------------------------------------------------------------------
 
 

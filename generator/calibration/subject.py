@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from generator.calibration.settings import (
     option_conflicts,
     version_conflicts,
 )
-from generator.derivation import Derivation, derive
+from generator.derivation import Derivation, Probe, derive
 from generator.engine_options import EngineOptions, options_from_flags
 from generator.engine_plan import Engine, plan_engine
 from generator.errors import InvalidInput, Problem
@@ -175,8 +175,12 @@ def _assumed(engine: Engine, log: StartupLog, known: frozenset[str]) -> Iterator
 class SpecEngines:
     """The engines of a spec, to find the one a log is of."""
 
-    def __init__(self, path: Path) -> None:
-        """Read and derive the spec once; raises InvalidInput with every problem of it."""
+    def __init__(self, path: Path, studies: Iterable[Probe] = ()) -> None:
+        """Read and derive the spec once; raises InvalidInput with every problem of it.
+
+        ``studies`` are its phase studies, planned: how far they go takes capacity, which is not
+        known here.
+        """
         self._spec: Spec = load_spec(path)
         self._architecture = load_architecture(self._spec.model_config)
         self._gpu = gpu(self._spec.cluster.gpu)
@@ -185,12 +189,13 @@ class SpecEngines:
         derivation = derive(self._spec, self._architecture, self._defaults)
         self._engines = {engine.name: engine for engine in derivation.engines}
         self._loads = dict(_loads(derivation))
+        self._studies = {study.engine.name: study for study in studies}
 
     def subject(self, log: StartupLog, name: str | None) -> Subject:
         """The engine of that name, or the only kind of engine that the log can be of.
 
-        Raises InvalidInput where log and engine disagree, naming both, or where none or several
-        kinds fit.
+        Those of studies are looked at where no other fits. Raises InvalidInput where log and engine
+        disagree, naming both, or where none or several kinds fit.
         """
         _require_none(
             [
@@ -203,17 +208,25 @@ class SpecEngines:
             engine = self._named(name)
             _require_none(self._conflicts(engine, log, told))
             return self._subject(engine, told)
-        kinds = _distinct(
-            [engine for engine in self._engines.values() if not self._conflicts(engine, log, told)]
+        studied = [study.engine for study in self._studies.values()]
+        kinds = self._fitting(self._engines.values(), log, told) or self._fitting(
+            studied, log, told
         )
         if len(kinds) != 1:
             raise InvalidInput(self._undecided(kinds, log))
         return self._subject(kinds[0], told)
 
+    def _fitting(
+        self, engines: Iterable[Engine], log: StartupLog, told: LoggedSettings
+    ) -> list[Engine]:
+        """One engine of each kind that the log does not contradict."""
+        return _distinct([each for each in engines if not self._conflicts(each, log, told)])
+
     def _named(self, name: str) -> Engine:
-        found = self._engines.get(name)
+        engines = self._engines | {key: each.engine for key, each in self._studies.items()}
+        found = engines.get(name)
         if found is None:
-            hint = did_you_mean(name, self._engines) or f"such as {next(iter(self._engines))}"
+            hint = did_you_mean(name, engines) or f"such as {next(iter(engines))}"
             message = f"no engine is called '{name}'"
             raise InvalidInput(
                 Problem(message=message, hint=hint, source=self._spec.document.source)
@@ -232,13 +245,14 @@ class SpecEngines:
         started = plan_engine(
             engine.name, engine.role, engine.pool, options, self._architecture, self._defaults
         )
+        study = self._studies.get(engine.name)
         return Subject(
             engine=started,
             architecture=self._architecture,
             gpu=self._gpu,
             defaults=self._defaults,
-            workload=self._spec.workload,
-            concurrency=self._loads.get(engine.name),
+            workload=study.spec.workload if study else self._spec.workload,
+            concurrency=study.spec.concurrency if study else self._loads.get(engine.name),
             assumed=(),
         )
 

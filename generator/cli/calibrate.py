@@ -37,6 +37,7 @@ from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.output import echo, paragraph, table, talk
 from generator.cli.progress import progress
 from generator.errors import InvalidInput, Problem
+from generator.estimation import study_probes
 from generator.startup_log import StartupLog, read_startup_log
 from generator.workload import Workload
 
@@ -152,7 +153,7 @@ def _subjects(
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise click.UsageError(f"SPEC says everything about the engine: leave out {names}")
-        engines = SpecEngines(spec)
+        engines = SpecEngines(spec, study_probes(spec))
         return lambda log: engines.subject(log, engine)
     if engine is not None:
         raise click.UsageError("--engine names an engine of --spec")

@@ -103,7 +103,8 @@ def pareto(
     """Print the frontier over the points of RESULTS, files that collect wrote, or draw it.
 
     Invalid points never stand on it. A point that was run several times is the mean of its runs;
-    nothing is interpolated. Runs whose contracts differ are refused (exit code 3), unless --mix.
+    nothing is interpolated. Over concurrency, which is set, the best of each is kept. Runs whose
+    contracts differ are refused (exit code 3), unless --mix.
 
     Axes: {axes}; latencies at any percentile, as ttft_p90_ms.
     """

@@ -15,17 +15,25 @@ from generator.checks.known_models import model_of
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.progress import is_watched, progress, show_line
 from generator.cli.sweep_work import NamedPath
+from generator.collection.configuration import engine_pools
 from generator.documents import parse_document, read_document
 from generator.errors import AnswerIsNo, ClusterFailure, InvalidInput, Problem
 from generator.normal_form import normal_form
 from generator.recipe_expansion import variants
 from generator.rehearsal.document import rehearsal_document
 from generator.rehearsal.plan import CapacityShare, RehearsalPlan, plan_rehearsal
-from generator.rehearsal.timing import Timing, TimingSource, timing_of
+from generator.rehearsal.timing import (
+    MOCKERS_TIMING,
+    Timing,
+    TimingSource,
+    measured_timing,
+    roofline_timing,
+)
 from generator.rehearsal.topology import topology_of
 from generator.rehearsal.verdict import RehearsedLoad, Verdict, all_hold, verdicts
 from generator.rehearsal.view import HEADERS, load_row, notes, summary_rows, verdict_lines
 from generator.results.point import Origin
+from generator.results.point_file import read_points
 from generator.results.wording import origins_label
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 
@@ -72,11 +80,11 @@ def _scale(_: click.Context, __: click.Parameter, value: str) -> int | None:
 @click.option(
     "--timing",
     "source",
-    type=click.Choice([each.value for each in TimingSource]),
     default=TimingSource.MOCKER.value,
     show_default=True,
-    help="Step times: the mocker's own, or bounds of the recipe's GPUs, to see whether prefill"
-    " keeps up with decode.",
+    metavar="mocker|roofline|RESULTS",
+    help="Step times: the mocker's own, or, to see whether prefill keeps up with decode, bounds of"
+    " the recipe's GPUs or the measured points in a file of pdrecipe collect.",
 )
 @click.option("--out", type=NamedPath(), help="Folder of results and logs; rehearsals/<recipe>.")
 @click.option("--setup", is_flag=True, help="Install Dynamo and AIPerf first, about 1.9 GB.")
@@ -110,17 +118,17 @@ def rehearse(
             raise click.UsageError("name a recipe, or --setup")
         return
     swept = _only_job(recipe)
-    plan, timing = _plan(swept, wanted, scale, TimingSource(source))
+    plan, timing = _plan(swept, wanted, scale, source)
     where = out or REHEARSALS / swept.name
     found = _rehearsed(swept, plan, timing, folder, where)
-    judged = verdicts(plan, found)
+    judged = verdicts(plan, found, timing)
     if as_json:
         document = rehearsal_document(
             plan,
             found,
             judged,
             digest=swept.digest,
-            timing=timing.name,
+            timing=timing,
             folder=str(where),
         )
         echo(json.dumps(document, indent=2))
@@ -147,7 +155,7 @@ def _only_job(recipe: Path) -> SweptRecipe:
 
 
 def _plan(
-    recipe: SweptRecipe, wanted: Loads, scale: int | None, source: TimingSource
+    recipe: SweptRecipe, wanted: Loads, scale: int | None, source: str
 ) -> tuple[RehearsalPlan, Timing]:
     document = parse_document(recipe.text, recipe.file)
     form = normal_form(next(iter(variants(document))))
@@ -157,7 +165,11 @@ def _plan(
         hint = "the models known: pdrecipe check --help; a local one: model.path"
         raise InvalidInput(Problem(message=message, hint=hint, source=recipe.file))
     plan = plan_rehearsal(topology_of(form, model), wanted, scale)
-    return plan, timing_of(form, model, plan, source)
+    if source == TimingSource.MOCKER:
+        return plan, MOCKERS_TIMING
+    if source == TimingSource.ROOFLINE:
+        return plan, roofline_timing(form, model, plan)
+    return plan, measured_timing(read_points(Path(source)), engine_pools(form), plan)
 
 
 def _rehearsed(
@@ -179,9 +191,17 @@ def _rehearsed(
 
 @contextmanager
 def _saying() -> Iterator[Callable[[str], None]]:
-    """How far the work is, on one line of a terminal that somebody watches."""
+    """How far the work is: on one line of a terminal, elsewhere a line as a stage begins."""
     if not is_watched():
-        yield lambda _: None
+        stages: list[str] = []
+
+        def tell(text: str) -> None:
+            stage = text.partition(":")[0]
+            if stages[-1:] != [stage]:
+                stages.append(stage)
+                talk(stage)
+
+        yield tell
         return
     try:
         yield show_line

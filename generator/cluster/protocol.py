@@ -9,7 +9,7 @@ submitted. A *point* is one concurrency of a job; its ``result.json`` is the tru
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -138,18 +138,16 @@ class StateReport:
     accounting_answered: bool
     problems: tuple[str, ...] = ()
 
-    def of_tokens(self, tokens: Mapping[str, str]) -> StateReport:
-        """The answer without jobs of other submissions; ``tokens`` is by job id.
+    def job(self, task_id: str | None, token: str) -> JobState | None:
+        """A submission's job; None where nothing is known of it.
 
-        A Slurm that lost its state counts from 1 again, and gives an old id to another job.
+        A Slurm that lost its state counts on from an older one and gives an id a second time: the
+        job's name says whose it is.
         """
-        states = {
-            task_id: state
-            for task_id, state in self.states.items()
-            if not state.job_name
-            or state.job_name.rpartition(".")[2] == tokens.get(task_id.partition("_")[0])
-        }
-        return replace(self, states=states)
+        state = self.states.get(task_id or "")
+        if state is None or (state.job_name and state.job_name.rpartition(".")[2] != token):
+            return None
+        return state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

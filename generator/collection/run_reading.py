@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from generator.collection.ran_recipe import RanRecipe, read_ran_recipe
 from generator.collection.rollup import CLIENT as ROLLUP_CLIENT
 from generator.collection.rollup import disagreement, read_rollup
 from generator.collection.run_folders import Kind, RunFolder
+from generator.collection.sa_bench import CLIENT as SA_BENCH_CLIENT
 from generator.collection.sa_bench import read_sa_bench
 from generator.collection.unusable import Unusable
 from generator.collection.worker_logs import WorkerLogs, read_worker_logs
@@ -256,15 +257,32 @@ def _usable(
 
 
 def _add_unmeasured(reading: RunReading, found: Iterable[Measurement]) -> None:
-    """The loads that no report of their own tells of; the others are compared with it."""
+    """The loads that no report of their own tells of; the others are compared with it.
+
+    One benchmark ran all loads of a rollup, so that what its reports agree on holds for it too.
+    """
     own = {each.concurrency: each for each in reading.measurements}
+    conditions = _shared_conditions(each for each in own.values() if each.client == SA_BENCH_CLIENT)
     for measured in found:
         report = own.get(measured.concurrency)
         if report is None:
-            reading.measurements.append(measured)
+            reading.measurements.append(_under(conditions, measured))
             if measured.client == ROLLUP_CLIENT:
                 said = f"stands in for concurrency {measured.concurrency}, whose report is missing"
                 reading.note(measured.file, said)
         elif measured.client != SWEEP_CLIENT and (different := disagreement(report, measured)):
             place = f"concurrency {measured.concurrency}"
             reading.note(measured.file, f"is left out: {place} has {different}")
+
+
+def _shared_conditions(measurements: Iterable[Measurement]) -> dict[str, str]:
+    """What all of them say alike of their load; nothing where there are none."""
+    listed = [each.conditions.items() for each in measurements]
+    return dict(set(listed[0]).intersection(*listed[1:])) if listed else {}
+
+
+def _under(conditions: Mapping[str, str], measured: Measurement) -> Measurement:
+    """A measurement under the conditions of its run's reports, where it is of the same client."""
+    if measured.client != ROLLUP_CLIENT:
+        return measured
+    return replace(measured, conditions={**conditions, **measured.conditions})

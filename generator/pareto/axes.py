@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from generator.errors import InvalidInput, Problem
 from generator.results.contract import goodput_limits
 from generator.results.distribution import Distribution
-from generator.results.point import Latencies, MeasuredPoint
+from generator.results.point import Goodput, Latencies, MeasuredPoint
 from generator.wording import did_you_mean, shown
 
 _Value = Callable[[MeasuredPoint], float | None]
@@ -67,7 +67,23 @@ def _throughput(name: str, title: str, unit: str, short: str, value: _Value) -> 
     )
 
 
+def _goodput(
+    name: str, title: str, unit: str, short: str, value: Callable[[Goodput], float]
+) -> Axis:
+    return Axis(
+        name=name,
+        title=title,
+        unit=unit,
+        short=short,
+        more_is_better=True,
+        value=_per_gpu(lambda point: value(point.goodput) if point.goodput else None),
+        lacks="no goodput (collect --ttft-ms --max-gap-ms counts it)",
+        limits=goodput_limits,
+    )
+
+
 _TOKENS = "tokens/s per GPU"
+_REQUESTS = "requests/s per GPU"
 _FIXED = (
     Axis(
         name="tokens_per_s_per_user",
@@ -102,19 +118,23 @@ _FIXED = (
     _throughput(
         "requests_per_s_per_gpu",
         "Request throughput",
-        "requests/s per GPU",
+        _REQUESTS,
         "requests/s/GPU",
         lambda point: point.requests_per_s,
     ),
-    Axis(
-        name="goodput_tokens_per_s_per_gpu",
-        title="Token goodput",
-        unit=_TOKENS,
-        short="good tokens/s/GPU",
-        more_is_better=True,
-        value=_per_gpu(lambda point: point.goodput.tokens_per_s if point.goodput else None),
-        lacks="no goodput (collect --ttft-ms --max-gap-ms counts it)",
-        limits=goodput_limits,
+    _goodput(
+        "goodput_tokens_per_s_per_gpu",
+        "Token goodput",
+        _TOKENS,
+        "good tokens/s/GPU",
+        lambda goodput: goodput.tokens_per_s,
+    ),
+    _goodput(
+        "goodput_requests_per_s_per_gpu",
+        "Request goodput",
+        _REQUESTS,
+        "good requests/s/GPU",
+        lambda goodput: goodput.requests_per_s,
     ),
     Axis(
         name=CONCURRENCY,

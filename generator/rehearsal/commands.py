@@ -48,6 +48,8 @@ def dynamo_environment(work: Path) -> dict[str, str]:
         "DYN_TCP_RESPONSE_STREAM_HOST": _LOOPBACK,
         "DYN_EVENT_PLANE_HOST": _LOOPBACK,
         "DYN_SYSTEM_HOST": _LOOPBACK,
+        "DYN_LOG": "warn",
+        "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         **private_folders(work),
@@ -143,4 +145,5 @@ def aiperf_argv(plan: RehearsalPlan, load: Load, aiperf: Path, artifacts: Path) 
         words += [f"--{name}", str(value)]
     for extra in ("ignore_eos:true", f"min_tokens:{lengths.osl}"):
         words += ["--extra-inputs", extra]
-    return (*words, "--use-server-token-count", "--no-gpu-telemetry")
+    # What it would collect of servers is in the samples of the workers' gauges.
+    return (*words, "--use-server-token-count", "--no-gpu-telemetry", "--no-server-metrics")

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from generator.rehearsal.plan import MockEngines, RehearsalPlan
+from generator.rehearsal.timing import Timing
 from generator.rehearsal.verdict import RehearsedLoad, Verdict
 
 VERSION = 1
@@ -18,7 +19,7 @@ def rehearsal_document(
     found: Sequence[Verdict],
     *,
     digest: str,
-    timing: str,
+    timing: Timing,
     folder: str,
 ) -> dict[str, Any]:
     """Everything said of a rehearsal; speeds and times are simulated."""
@@ -29,7 +30,8 @@ def rehearsal_document(
         "recipe": topology.recipe,
         "digest": digest,
         "folder": folder,
-        "timing": timing,
+        "timing": str(timing.source),
+        "slowdown": timing.slowdown,
         "scale": asdict(plan.scale),
         "lengths": {
             "recipe": {"isl": topology.isl, "osl": topology.osl},

@@ -17,7 +17,7 @@ from generator.rehearsal.scale import (
     scaled_token_budget,
     token_divisor,
 )
-from generator.rehearsal.topology import EnginePool, Topology
+from generator.rehearsal.topology import PoolCapacity, Topology
 from generator.units import ceil_div
 
 MOST_RANKS = 256
@@ -35,7 +35,7 @@ class MockEngines:
     is above it, where an engine would let it wait.
     """
 
-    pool: EnginePool
+    pool: PoolCapacity
     requests_per_rank: int
     block_tokens: int
     num_gpu_blocks: int
@@ -157,7 +157,7 @@ def _demand_affordable(topology: Topology, loads: Sequence[Load]) -> None:
 
 
 def _engines(
-    topology: Topology, pool: EnginePool, scale: Scale, lengths: Lengths, in_flight: int
+    topology: Topology, pool: PoolCapacity, scale: Scale, lengths: Lengths, in_flight: int
 ) -> MockEngines:
     held = scaled_requests_per_rank(topology, pool, scale)
     block_tokens = scaled_block_tokens(topology, pool.block_tokens, lengths)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.rehearsal.topology import EnginePool, Topology
+from generator.rehearsal.topology import PoolCapacity, Topology
 from generator.units import ceil_div
 
 _MOST_IN_FLIGHT = 72
@@ -105,7 +105,7 @@ def _blocks(isl: int, request_tokens: int, block_tokens: int) -> tuple[int, int]
     return ceil_div(isl, block_tokens), ceil_div(request_tokens, block_tokens)
 
 
-def scaled_requests_per_rank(topology: Topology, pool: EnginePool, scale: Scale) -> int:
+def scaled_requests_per_rank(topology: Topology, pool: PoolCapacity, scale: Scale) -> int:
     """Requests that a rank of the rehearsal holds whole.
 
     Those of decode are rounded down to at least one. Those of prefill follow in proportion, but as
@@ -132,7 +132,7 @@ def scaled_concurrency(topology: Topology, concurrency: int, scale: Scale) -> in
     return min(scaled, capacity) if concurrency <= decoding.requests else max(scaled, capacity + 1)
 
 
-def scaled_token_budget(topology: Topology, pool: EnginePool, lengths: Lengths, held: int) -> int:
+def scaled_token_budget(topology: Topology, pool: PoolCapacity, lengths: Lengths, held: int) -> int:
     """Tokens of a step: where prompts are prefilled in as many steps, else in step with sequences.
 
     A decode step has a token for each sequence, and what is left for preempted ones.

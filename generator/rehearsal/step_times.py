@@ -13,7 +13,7 @@ So that all shares stay as they are, the clock runs as many times faster as a to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -177,6 +177,14 @@ class TimingProfile:
     decode_active_kv_tokens: Array
     decode_context_length: Array
     decode_itl: Array
+
+    def slowed(self, times: float) -> TimingProfile:
+        """The same shares with every step so many times as long."""
+        return replace(
+            self,
+            prefill_ttft_ms=self.prefill_ttft_ms * times,
+            decode_itl=self.decode_itl * times,
+        )
 
     def arrays(self) -> Mapping[str, Array]:
         """The members of the file that ``--planner-profile-data`` takes, by their names there."""

@@ -18,8 +18,8 @@ _ROLES = ("prefill", *DECODING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnginePool:
-    """The workers of a role; ``requests_per_rank`` is computed, and ``basis`` says from what.
+class PoolCapacity:
+    """The workers of a role and what they hold: ``requests_per_rank`` computed, from ``basis``.
 
     ``request_tokens`` are of one request at its longest: a prefill worker holds the prompt and one
     token, the others the output as well.
@@ -64,15 +64,15 @@ class Topology:
     """
 
     recipe: str
-    decoding: EnginePool
-    prefill: EnginePool | None
+    decoding: PoolCapacity
+    prefill: PoolCapacity | None
     isl: int
     osl: int
     random_range_ratio: float
     concurrencies: tuple[int, ...]
 
     @property
-    def pools(self) -> tuple[EnginePool, ...]:
+    def pools(self) -> tuple[PoolCapacity, ...]:
         return (self.decoding,) if self.prefill is None else (self.prefill, self.decoding)
 
 
@@ -104,12 +104,12 @@ def topology_of(form: NormalForm, architecture: ModelArchitecture) -> Topology:
     )
 
 
-def _pool(form: NormalForm, role: str, architecture: ModelArchitecture) -> EnginePool:
+def _pool(form: NormalForm, role: str, architecture: ModelArchitecture) -> PoolCapacity:
     found = recipe_engine(form, role, architecture)
     workload = _held(found.workload, role)
     capacity = evaluate_engine(found.engine, architecture, found.gpu, found.defaults, workload)
     engine = found.engine
-    return EnginePool(
+    return PoolCapacity(
         role=role,
         layout=str(engine.pool.layout),
         workers=engine.pool.workers,

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from generator.rehearsal.observation import Occupancy
 from generator.rehearsal.plan import Load, RehearsalPlan
+from generator.rehearsal.timing import MOCKERS_TIMING, PhaseRates, Timing, phase_rates
 
 MOST_FAILED_SHARE = 0.05
 _QUEUE_SHARE = 0.02  # of what is in flight: a request between two steps is no queue
@@ -64,44 +65,56 @@ class Verdict:
     by_arithmetic: tuple[str, ...]
 
 
-def verdicts(plan: RehearsalPlan, rehearsed: Sequence[RehearsedLoad]) -> tuple[Verdict, ...]:
+def verdicts(
+    plan: RehearsalPlan, rehearsed: Sequence[RehearsedLoad], timing: Timing = MOCKERS_TIMING
+) -> tuple[Verdict, ...]:
     """A verdict for each load, compared with the highest load that holds."""
-    holding = [each for each in rehearsed if _rehearsed_outcome(plan, each) is Outcome.HOLDS]
-    return tuple(_verdict(plan, each, holding[-1] if holding else None) for each in rehearsed)
+    holding = [each for each in rehearsed if _outcome(plan, each, timing) is Outcome.HOLDS]
+    reference = holding[-1] if holding else None
+    return tuple(_verdict(plan, each, reference, timing) for each in rehearsed)
 
 
 def _verdict(
-    plan: RehearsalPlan, rehearsed: RehearsedLoad, reference: RehearsedLoad | None
+    plan: RehearsalPlan,
+    rehearsed: RehearsedLoad,
+    reference: RehearsedLoad | None,
+    timing: Timing,
 ) -> Verdict:
-    outcome = _rehearsed_outcome(plan, rehearsed)
+    outcome = _outcome(plan, rehearsed, timing)
     slots = tuple(_slot_statements(plan, rehearsed.load))
     final = Outcome.BEYOND_SLOTS if outcome is Outcome.HOLDS and slots else outcome
     return Verdict(
         outcome=final,
         reasons=tuple(_reasons(plan, rehearsed, outcome, reference)),
         agrees_with_arithmetic=_agrees(plan, rehearsed),
-        by_arithmetic=slots,
+        by_arithmetic=(*slots, *_ratio_statements(plan, rehearsed.load, timing)),
     )
 
 
-def _rehearsed_outcome(plan: RehearsalPlan, rehearsed: RehearsedLoad) -> Outcome:
+def _outcome(plan: RehearsalPlan, rehearsed: RehearsedLoad, timing: Timing) -> Outcome:
     load, seen, measured = rehearsed.load, rehearsed.seen, rehearsed.measured
     if measured is None or not seen.drained:
         return Outcome.NEVER_DRAINS
     if measured.failed > MOST_FAILED_SHARE * (measured.completed + measured.failed):
         return Outcome.REQUESTS_FAIL
-    if _is_starved(plan, rehearsed):
+    if _is_starved(plan, rehearsed, timing):
         return Outcome.DECODE_STARVED
     if not load.is_within_capacity:
         return Outcome.BEYOND_CAPACITY
     return Outcome.PREEMPTS_WITHIN_CAPACITY if seen.preemptions else Outcome.HOLDS
 
 
-def _is_starved(plan: RehearsalPlan, rehearsed: RehearsedLoad) -> bool:
-    """Whether prefill has a queue, and of most of the load, so that decode lacks work."""
+def _is_starved(plan: RehearsalPlan, rehearsed: RehearsedLoad, timing: Timing) -> bool:
+    """Whether prefill has a queue, and of most of the load, so that decode lacks work.
+
+    Where step times are known, their rates must say so too: a rehearsed prompt is a lump of many,
+    so that some of them are always at prefill.
+    """
     seen, in_flight = rehearsed.seen, rehearsed.load.in_flight
+    rates = _rates(plan, rehearsed.load, timing)
     return (
         plan.prefill is not None
+        and (rates is None or rates.starves_decode)
         and seen.mean_prefill_in_flight > max(plan.prefill.pool.ranks, in_flight / 2)
         and seen.mean_running < min(in_flight, plan.decoding.requests) / 2
     )
@@ -137,7 +150,7 @@ def _reasons(
         case Outcome.DECODE_STARVED:
             yield (
                 f"prefill holds {seen.mean_prefill_in_flight:.0f} of {load.in_flight} requests"
-                f" in flight, decode runs {seen.mean_running:.0f}: too few prefill workers"
+                f" in flight, decode runs {seen.mean_running:.0f}: prefill does not keep up"
             )
         case Outcome.PREEMPTS_WITHIN_CAPACITY:
             yield f"{seen.preemptions} preemptions although the load fits{_uneven(plan, load)}"
@@ -186,6 +199,24 @@ def _slot_statements(plan: RehearsalPlan, load: Load) -> Iterator[str]:
             f"{load.concurrency - pool.slots:,} requests have no slot: {pool.ranks} ranks x"
             f" max-num-seqs {pool.max_num_seqs} = {pool.slots:,}"
         )
+
+
+def _ratio_statements(plan: RehearsalPlan, load: Load, timing: Timing) -> Iterator[str]:
+    """Whether prefill keeps up at full size, where a rehearsed prompt is no lump of many."""
+    rates = _rates(plan, load, timing)
+    if rates is not None:
+        share = rates.prefill_per_s / rates.decode_per_s
+        ends = f"decode waits, at {share:.0%}" if rates.starves_decode else "prefill keeps up"
+        yield (
+            f"at these step times prefill gives {rates.prefill_per_s:,.1f} requests/s and decode"
+            f" takes {rates.decode_per_s:,.1f}: {ends}"
+        )
+
+
+def _rates(plan: RehearsalPlan, load: Load, timing: Timing) -> PhaseRates | None:
+    if timing.steps is None:
+        return None
+    return phase_rates(plan.topology, timing.steps, load.concurrency)
 
 
 def all_hold(found: Iterable[Verdict]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from generator.rehearsal.plan import MockEngines, RehearsalPlan
-from generator.rehearsal.topology import EnginePool
+from generator.rehearsal.topology import PoolCapacity
 from generator.rehearsal.verdict import Outcome, RehearsedLoad, Verdict
 from generator.units import ceil_div
 
@@ -54,7 +54,7 @@ def summary_rows(plan: RehearsalPlan, timing: str) -> Rows:
     ]
 
 
-def _held(pool: EnginePool) -> str:
+def _held(pool: PoolCapacity) -> str:
     return (
         f"{pool.requests:,} requests of {pool.request_tokens:,} tokens in the KV cache of"
         f" {pool.role}: {pool.ranks} ranks x {pool.whole_requests_per_rank:,} ({pool.basis})"

@@ -43,8 +43,8 @@ class Driver:
         self._aiperf = aiperf
         self._say = say
 
-    def run(self, load: Load, artifacts: Path) -> RehearsedLoad:
-        """Measure one load; its export lies in ``artifacts`` afterwards.
+    def run(self, load: Load, artifacts: Path) -> tuple[RehearsedLoad, list[Sample]]:
+        """Measure one load, with every sample taken; its export lies in ``artifacts`` afterwards.
 
         Raises ClusterFailure where a process dies or AIPerf fails. Answers that never end are no
         failure but a finding: AIPerf is then ended.
@@ -56,14 +56,11 @@ class Driver:
         if end is None:
             self._supervisor.end(program.name)
             seen = occupancy(samples, began, time.time(), drained=False)
-            return RehearsedLoad(load=load, measured=None, seen=seen)
+            return RehearsedLoad(load=load, measured=None, seen=seen), samples
         drained = self._drained(samples)
         measurement = _measurement(artifacts, end)
-        return RehearsedLoad(
-            load=load,
-            measured=_measured(measurement),
-            seen=_seen(measurement, samples, began, drained=drained),
-        )
+        seen = _seen(measurement, samples, began, drained=drained)
+        return RehearsedLoad(load=load, measured=_measured(measurement), seen=seen), samples
 
     def _start(self, load: Load, artifacts: Path) -> Program:
         program = Program(

@@ -53,4 +53,5 @@ def _run(
         driver = Driver(supervisor, deployment, plan, places, environments.aiperf, say)
         for load in loads:
             folder.clear(load)
-            folder.keep(driver.run(load, folder.artifacts(load).absolute()))
+            rehearsed, samples = driver.run(load, folder.artifacts(load).absolute())
+            folder.keep(rehearsed, samples)

@@ -1,21 +1,23 @@
 """The folder of a rehearsal: one that ``pdrecipe collect`` reads, and that can be gone on with.
 
-Beside the recipe and the marker there is a folder for each concurrency, with AIPerf's export and
-what was seen meanwhile; the latter is written last, so that a load is there whole or not at all.
+Beside the recipe and the marker there is a folder for each concurrency, with AIPerf's export, the
+workers' gauges, and what follows from both. That is written last, so that a load is there whole or
+not at all.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, read_text, write_text_atomically
 from generator.json_records import as_json, from_json
+from generator.rehearsal.observation import Sample
 from generator.rehearsal.plan import Load, RehearsalPlan
 from generator.rehearsal.timing import Timing
 from generator.rehearsal.verdict import RehearsedLoad
@@ -33,6 +35,7 @@ from generator.sweep.swept_recipe import SweptRecipe
 
 CONFIG_FILE = "config.yaml"
 _SEEN_FILE = "rehearsed.json"
+_GAUGES_FILE = "gauges.jsonl"
 _LOCK_FILE = ".lock"
 _TIMING_FILE = "timing.npz"
 _ENGINE = "ai-dynamo mocker"
@@ -65,7 +68,13 @@ class RehearsalFolder:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInput(os_problem(error, str(self.root))) from error
-        with exclusive(self.root / _LOCK_FILE):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(exclusive(self.root / _LOCK_FILE))
+            except InvalidInput as error:
+                message, hint = "another rehearsal is at work here", "wait for it, or name --out"
+                problem = Problem(message=message, hint=hint, source=str(self.root))
+                raise InvalidInput(problem) from error
             self._prepare(recipe)
             yield
 
@@ -84,8 +93,10 @@ class RehearsalFolder:
         """Remove what an interrupted run of a load has left."""
         shutil.rmtree(self.artifacts(load), ignore_errors=True)
 
-    def keep(self, rehearsed: RehearsedLoad) -> None:
-        """Write what was seen of a load, then let the marker tell of it."""
+    def keep(self, rehearsed: RehearsedLoad, samples: Iterable[Sample]) -> None:
+        """Write the workers' gauges and what follows from them, then let the marker tell of it."""
+        lines = "".join(f"{json.dumps(asdict(each))}\n" for each in samples)
+        write_text_atomically(self.artifacts(rehearsed.load) / _GAUGES_FILE, lines)
         path = self.artifacts(rehearsed.load) / _SEEN_FILE
         write_text_atomically(path, json.dumps(as_json(rehearsed), indent=1) + "\n")
         self._mark()
@@ -132,7 +143,7 @@ class RehearsalFolder:
         scale = self.plan.scale
         return {
             "rehearsal.engine": _ENGINE,
-            "rehearsal.timing": self.timing.name,
+            "rehearsal.timing": str(self.timing.name),
             "rehearsal.sequences": f"1/{scale.sequences}",
             "rehearsal.tokens": f"1/{scale.tokens}",
         }

@@ -90,8 +90,7 @@ def observe(
     """
     arrays = [each for each in state.arrays.values() if each.submitted and _may_matter(each)]
     at = time.time()
-    tokens = {each.submitted.job_id: each.token for each in arrays if each.submitted}
-    report = cluster.states(list(tokens)).of_tokens(tokens)
+    report = cluster.states([each.submitted.job_id for each in arrays if each.submitted])
     with progress("reading results", len(state.points)) as tick:
         results = read_results(folder, state, tick)
     return Observation(

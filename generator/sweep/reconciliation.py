@@ -63,7 +63,7 @@ def reconcile(history: History, seen: Observation) -> Reconciliation:
 
 
 def _job(attempt: Attempt, seen: Observation) -> JobState | None:
-    return seen.report.states.get(attempt.task_id or "") if seen.report else None
+    return seen.report.job(attempt.task_id, attempt.token) if seen.report else None
 
 
 def _without_result(attempt: Attempt, seen: Observation) -> set[str]:

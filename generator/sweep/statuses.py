@@ -88,7 +88,7 @@ def _never_sent(point: str, recipe: str, seen: Observation) -> PointStatus:
 
 def _status(point: str, attempt: Attempt, attempts: int, seen: Observation) -> PointStatus:
     ended = attempt.ended.get(point)
-    job = seen.report.states.get(attempt.task_id or "") if seen.report else None
+    job = seen.report.job(attempt.task_id, attempt.token) if seen.report else None
     state, why = _by_result(point, seen) or (
         _by_ledger(ended, job) if ended else _by_cluster(attempt, job, seen)
     )

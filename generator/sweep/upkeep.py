@@ -93,11 +93,15 @@ def put_down(cluster: Cluster, history: History, points: Iterable[str], pause: P
     wanted = {each.task_id: each.token for each in attempts if each.task_id and _may_return(each)}
     if not wanted:
         return
-    submitted = (history.arrays[token].submitted for token in wanted.values())
-    tokens = {each.job_id: each.token for each in submitted if each is not None}
+    submitted = {token: history.arrays[token].submitted for token in wanted.values()}
+    job_ids = sorted(each.job_id for each in submitted.values() if each is not None)
     for _ in range(_MOST_POLLS):
-        report = cluster.states(sorted(tokens)).of_tokens(tokens)
-        alive = [each for each in sorted(wanted) if is_alive(report.states.get(each))]
+        report = cluster.states(job_ids)
+        alive = [
+            task_id
+            for task_id, token in sorted(wanted.items())
+            if is_alive(report.job(task_id, token))
+        ]
         if report.queue_answered and not alive:
             return
         if alive:
@@ -114,7 +118,7 @@ def live_arrays(history: History, report: StateReport) -> tuple[str, ...]:
         for array in history.arrays.values()
         if array.submitted is not None
         and any(
-            each.open_points or is_alive(report.states.get(each.task_id or ""))
+            each.open_points or is_alive(report.job(each.task_id, each.token))
             for each in array.attempts
         )
     )
@@ -240,4 +244,4 @@ def _is_cancelled(attempt: Attempt) -> bool:
 
 
 def _job(attempt: Attempt, seen: Observation) -> JobState | None:
-    return seen.report.states.get(attempt.task_id or "") if seen.report else None
+    return seen.report.job(attempt.task_id, attempt.token) if seen.report else None
