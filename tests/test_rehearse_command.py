@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +18,14 @@ from generator.documents import read_document
 from generator.errors import InvalidInput
 from generator.rehearsal.plan import RehearsalPlan, plan_rehearsal
 from generator.rehearsal.timing import MOCKERS_TIMING
+from generator.rehearsal_host import driver
 from generator.rehearsal_host.run_folder import RehearsalFolder
 from generator.results.run_marker import read_run_marker
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 from generator.validation import schema
 from tests.rehearsals import CC2560, rehearsed, topology_in
 from tests.run_outputs import aiperf, write_json
+from tests.stub_serving import stub_serving
 
 
 def run(*words: str | Path) -> Result:
@@ -164,6 +168,25 @@ def test_loads_that_are_there_are_not_run_again(tmp_path: Path) -> None:
     assert other.rehearsed(other.plan.loads[0]) is None  # another load in flight
 
 
+def test_the_next_rehearsal_removes_what_a_killed_one_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = filled(tmp_path / "out", cc2560_plan())
+    killed = tmp_path / "pdrecipe-rehearsal-x1"
+    mine = tmp_path / "mine"
+    for left in (killed, mine):
+        left.mkdir()
+        (folder.root / ".work").write_text(f"{left}\n", "utf-8")
+        with folder.work() as work:
+            assert work.is_dir()
+            assert work.parent == tmp_path
+        assert not work.exists()
+    assert not killed.exists()
+    assert mine.exists()  # no note makes it a folder of ours
+    assert not (folder.root / ".work").exists()
+
+
 def test_a_folder_of_something_else(tmp_path: Path) -> None:
     plan = cc2560_plan()
     folder = filled(tmp_path / "out", plan)
@@ -183,3 +206,25 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
         pass
     with folder.claimed(cc2560()), pytest.raises(InvalidInput), folder.claimed(cc2560()):
         pass  # one at a time
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux namespaces")
+def test_answers_that_never_end_are_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "_time_limit_s", lambda _plan, _load: 1.5)
+    stub_serving(tmp_path / "cache", seconds=600)
+    out = tmp_path / "out"
+    words = (CC2560, "--cache", tmp_path / "cache", "--out", out)
+    told = run(*words, "--json")
+    assert told.exit_code == 10, told.output
+    (load,) = json.loads(told.stdout)["loads"]
+    assert load["measured"] is None
+    assert load["verdict"]["outcome"] == "never-drains"
+    assert load["seen"]["samples"] >= 1
+    assert "2,560 never drains" in run(*words).stdout  # an answer: it is not asked again
+    # The samples are kept, in the order they were taken.
+    lines = (out / "c2560/gauges.jsonl").read_text("utf-8").splitlines()
+    times = [json.loads(line)["at"] for line in lines]
+    assert times == sorted(times)
+    assert times

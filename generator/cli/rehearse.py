@@ -178,6 +178,7 @@ def _rehearsed(
     from generator.rehearsal_host.environments import find_environments
     from generator.rehearsal_host.rehearse import rehearse as run_rehearsal
     from generator.rehearsal_host.run_folder import RehearsalFolder
+    from generator.rehearsal_host.supervisor import Interrupted
 
     environments = find_environments(cache)
     if environments is None:
@@ -185,8 +186,12 @@ def _rehearsed(
         message = f"Dynamo and AIPerf are not installed in {cache}"
         raise ClusterFailure(Problem(message=message, hint=hint))
     folder = RehearsalFolder(root=where, plan=plan, timing=timing)
-    with folder.claimed(recipe), _saying() as say:
-        return run_rehearsal(folder, environments, say)
+    try:
+        with folder.claimed(recipe), _saying() as say:
+            return run_rehearsal(folder, environments, say)
+    except Interrupted as interrupted:
+        talk(f"{interrupted}; the same command goes on after the loads that {where} has")
+        raise
 
 
 @contextmanager

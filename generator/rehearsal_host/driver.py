@@ -21,6 +21,8 @@ _SAMPLE_SECONDS = 0.5
 _DRAIN_SECONDS = 15.0
 _START_SECONDS = 60.0  # AIPerf's own, on a busy machine
 _LEAST_TOKENS_PER_S = 50.0  # a tenth of what two cores do
+_LEAST_TOKENS_PER_S_OF_ONE = 2.0  # steps of half a second
+_PROMPT_TOKENS_OF_ONE = 10  # so many prefilled take no longer than one generated
 Say = Callable[[str], None]
 
 
@@ -106,9 +108,11 @@ class Driver:
 
 
 def _time_limit_s(plan: RehearsalPlan, load: Load) -> float:
-    tokens = (load.requests + load.in_flight) * plan.lengths.osl
-    prompts = (load.requests + load.in_flight) * plan.lengths.isl
-    return _START_SECONDS + (tokens + prompts / 10) / _LEAST_TOKENS_PER_S
+    """When answers that have not ended never will: far beyond what a slow machine takes."""
+    tokens_of_one = plan.lengths.osl + plan.lengths.isl / _PROMPT_TOKENS_OF_ONE
+    tokens = (load.requests + load.in_flight) * tokens_of_one
+    least = min(_LEAST_TOKENS_PER_S, _LEAST_TOKENS_PER_S_OF_ONE * load.in_flight)
+    return _START_SECONDS + tokens / least
 
 
 def _progress(load: Load, sample: Sample) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
 from generator.rehearsal.plan import Load
 from generator.rehearsal.verdict import RehearsedLoad
@@ -40,8 +38,8 @@ def _run(
     say: Say,
 ) -> None:
     with ExitStack() as stack:
-        work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pdrecipe-rehearsal-"))
-        places = Places(work=Path(work), logs=folder.logs.absolute())
+        work = stack.enter_context(folder.work())
+        places = Places(work=work, logs=folder.logs.absolute())
         places.prepare()
         supervisor = stack.enter_context(supervised())
         plan = folder.plan
