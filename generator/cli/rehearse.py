@@ -113,7 +113,7 @@ def rehearse(
     """
     from generator.rehearsal_host.environments import default_cache
 
-    folder = cache or default_cache(os.environ)
+    folder = (cache or default_cache(os.environ)).absolute()  # programs run in another folder
     if setup:
         _set_up(folder)
     if recipe is None:
@@ -122,7 +122,7 @@ def rehearse(
         return
     swept = _only_job(recipe)
     plan, timing = _plan(swept, wanted, scale, source)
-    where = out or REHEARSALS / swept.name
+    where = out or REHEARSALS / recipe.stem
     results = RehearsalFolder(root=where, plan=plan, timing=timing)
     found = _rehearsed(swept, results, folder)
     judged = verdicts(plan, found, timing)
