@@ -80,9 +80,11 @@ OUTCOMES: dict[str, tuple[int, dict[str, float | bool], Outcome, bool | None]] =
     "preempts although it fits": (
         0,
         {"preemptions": 3},
-        Outcome.PREEMPTS_WITHIN_CAPACITY,
+        Outcome.FULL_WITHIN_CAPACITY,
         False,
     ),
+    "waits although it fits": (0, {"mean_waiting": 8.0}, Outcome.FULL_WITHIN_CAPACITY, False),
+    "is handed over": (0, {"mean_waiting": 3.0}, Outcome.HOLDS, True),
     "beyond, with preemptions": (1, {"preemptions": 9}, Outcome.BEYOND_CAPACITY, True),
     "beyond, with a queue": (1, {"mean_waiting": 9.0}, Outcome.BEYOND_CAPACITY, True),
     "beyond, though all ran": (1, {"peak_running": 30}, Outcome.BEYOND_CAPACITY, False),

@@ -19,7 +19,7 @@ HEADERS = (
 _OUTCOMES = {
     Outcome.HOLDS: "holds",
     Outcome.BEYOND_CAPACITY: "falls over",
-    Outcome.PREEMPTS_WITHIN_CAPACITY: "preempts",
+    Outcome.FULL_WITHIN_CAPACITY: "full early",
     Outcome.DECODE_STARVED: "starves",
     Outcome.NEVER_DRAINS: "never drains",
     Outcome.REQUESTS_FAIL: "fails",
