@@ -219,3 +219,12 @@ def test_a_model_under_a_name_that_nobody_knows_chains(
     chain(model, folder, monkeypatch)
     (recipe, *_) = folder.rglob("v2/*.yaml")
     assert read_document(recipe).data["model"]["path"] == str(folder / model.name)
+
+
+def test_a_start_up_that_is_only_assumed_to_fail_is_no_reason_to_refuse() -> None:
+    """The published Qwen3.5 recipes leave prefill's max-num-seqs to the engine: a warning only."""
+    spec = SPEC.with_name("qwen3.5-397b-gb200-8k1k.yaml")
+    result = run("plan", str(spec), "--top", "2")
+    assert result.exit_code == 0, result.stderr
+    own = [line for line in result.stdout.splitlines() if line.startswith("| 4xdep2-1xdep8 ")]
+    assert [line.split("|")[2].strip() for line in own] == ["64", "3072"]
