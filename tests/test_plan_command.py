@@ -228,3 +228,17 @@ def test_a_start_up_that_is_only_assumed_to_fail_is_no_reason_to_refuse() -> Non
     assert result.exit_code == 0, result.stderr
     own = [line for line in result.stdout.splitlines() if line.startswith("| 4xdep2-1xdep8 ")]
     assert [line.split("|")[2].strip() for line in own] == ["64", "3072"]
+
+
+def test_a_workload_as_long_as_the_context_has_no_chat_template(tmp_path: Path) -> None:
+    """The template would add tokens that the model has no room for; prompts come in chunks."""
+    spec = tmp_path / "spec.yaml"
+    model = CONFIGS / "Qwen--Qwen3.5-27B"
+    lengths = ("--isl", "261120", "--osl", "1024", "--nodes", "2", "--top", "2")
+    result = run("plan", "--model", str(model), "--gpu", "gb300", *lengths, "--write", str(spec))
+    assert result.exit_code == 0, result.stderr
+    written = read_document(spec).data
+    assert written["benchmark"]["use_chat_template"] is False
+    assert written["sizing"]["decode"]["max-model-len"] == 262144
+    assert run("generate", str(spec), "--out", str(tmp_path / "out")).exit_code == 0
+    assert run("check", str(tmp_path / "out")).exit_code == 0
