@@ -22,7 +22,9 @@ from tests.cluster_jobs import written_job
 from tests.rehearsals import CC2560
 from tests.run_outputs import write_json
 
-LAUNCHER = RehearseLauncher(cache=Path("/shared/cache"), scale=64, environment=(("K", "v"),))
+LAUNCHER = RehearseLauncher(
+    cache=Path("/shared/cache"), scale=64, timing="roofline", environment=(("K", "v"),)
+)
 
 
 def test_the_job_file_keeps_it(tmp_path: Path) -> None:
@@ -52,6 +54,7 @@ def test_the_command_line_names_the_points_that_are_missing(tmp_path: Path) -> N
         "--out": str(tmp_path / "out"),
         "--cache": "/shared/cache",
         "--scale": "64",
+        "--timing": "roofline",
         "--concurrency": "128",
     }
     assert launch.environment["K"] == "v"
@@ -85,7 +88,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A sweep of rehearsals on this machine, which has no environments for them."""
     monkeypatch.chdir(tmp_path)
     words = ["--launcher", "rehearse", "--cluster", "debug", "--sweep", "sweep", "--yes"]
-    more = ["--cache", "cache", "--scale", "32"]
+    more = ["--cache", "cache", "--scale", "32", "--timing", "roofline"]
     told = CliRunner().invoke(main, ["submit", str(CC2560), *words, *more])
     assert told.exit_code == 0, told.stderr
     return tmp_path / "sweep"
@@ -93,7 +96,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_submit_keeps_how_it_rehearses_and_says_why_it_failed(submitted: Path) -> None:
     settings = open_sweep(submitted).read_settings()
-    assert (settings.launcher, settings.scale) == ("rehearse", 32)
+    assert (settings.launcher, settings.scale, settings.timing) == ("rehearse", 32, "roofline")
     assert settings.cache == str(submitted.parent / "cache")  # jobs run elsewhere
     (path,) = submitted.glob("points/*/result.json")
     result = json.loads(path.read_text("utf-8"))
@@ -106,4 +109,4 @@ def test_its_options_go_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     words = ["submit", str(CC2560), "--cluster", "debug", "--scale", "32", "--dry-run"]
     told = CliRunner().invoke(main, words)
     assert told.exit_code == 2
-    assert "--scale and --cache go with --launcher rehearse" in told.stderr
+    assert "--scale, --timing and --cache go with --launcher rehearse" in told.stderr

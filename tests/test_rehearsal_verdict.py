@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
+from generator.figures.drawing import draw_svg
+from generator.rehearsal.chart import LoadOverTime, rehearsal_chart
 from generator.rehearsal.document import rehearsal_document
 from generator.rehearsal.observation import Sample, WorkerGauges, occupancy, worker_gauges
 from generator.rehearsal.plan import RehearsalPlan, plan_rehearsal
@@ -78,9 +80,11 @@ OUTCOMES: dict[str, tuple[int, dict[str, float | bool], Outcome, bool | None]] =
     "preempts although it fits": (
         0,
         {"preemptions": 3},
-        Outcome.PREEMPTS_WITHIN_CAPACITY,
+        Outcome.FULL_WITHIN_CAPACITY,
         False,
     ),
+    "waits although it fits": (0, {"mean_waiting": 8.0}, Outcome.FULL_WITHIN_CAPACITY, False),
+    "is handed over": (0, {"mean_waiting": 3.0}, Outcome.HOLDS, True),
     "beyond, with preemptions": (1, {"preemptions": 9}, Outcome.BEYOND_CAPACITY, True),
     "beyond, with a queue": (1, {"mean_waiting": 9.0}, Outcome.BEYOND_CAPACITY, True),
     "beyond, though all ran": (1, {"peak_running": 30}, Outcome.BEYOND_CAPACITY, False),
@@ -178,3 +182,29 @@ def test_the_document_is_what_the_schema_says() -> None:
             folder="out",
         )
         assert list(Draft202012Validator(schema("rehearsal")).iter_errors(document)) == []
+
+
+def test_the_picture_shows_the_queue_and_the_preemptions() -> None:
+    plan, loads = article()
+    samples = (
+        sample(100.0),  # before the first request
+        sample(102.0, preemptions=1, in_flight=66, running=44),
+        sample(103.0, preemptions=4, in_flight=66, running=40),
+        sample(104.0, preemptions=4),
+    )
+    judged = verdicts(plan, loads)
+    over_time = [
+        LoadOverTime(rehearsed=each, verdict=verdict, samples=samples)
+        for each, verdict in zip(loads, judged, strict=True)
+    ]
+    chart = rehearsal_chart(plan, over_time)
+    named = {series.name: [(mark.x, mark.y) for mark in series.marks] for series in chart.series}
+    assert named["concurrency 4,296, waiting"] == [(0.0, 22.0), (1.0, 26.0)]
+    assert named["concurrency 4,296, preempted so far"] == [(0.0, 0.0), (1.0, 3.0)]
+    assert len(named) == 4
+    assert "REHEARSAL" in chart.origin
+    assert "Concurrency 4,296, 66 in flight, falls over: 65 preemptions" in chart.description
+    alone = rehearsal_chart(plan, over_time[1:])
+    assert len(alone.series) == 2
+    unseen = replace(over_time[0], samples=())
+    assert draw_svg(rehearsal_chart(plan, [unseen])).startswith("<?xml")

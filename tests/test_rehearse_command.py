@@ -213,9 +213,10 @@ def test_answers_that_never_end_are_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "_time_limit_s", lambda _plan, _load: 1.5)
+    monkeypatch.chdir(tmp_path)
     stub_serving(tmp_path / "cache", seconds=600)
-    out = tmp_path / "out"
-    words = (CC2560, "--cache", tmp_path / "cache", "--out", out)
+    out = Path("rehearsals") / CC2560.stem  # where none is named
+    words = (CC2560, "--cache", "cache")
     told = run(*words, "--json")
     assert told.exit_code == 10, told.output
     (load,) = json.loads(told.stdout)["loads"]

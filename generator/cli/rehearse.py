@@ -18,6 +18,7 @@ from generator.cli.sweep_work import NamedPath
 from generator.collection.configuration import engine_pools
 from generator.documents import parse_document, read_document
 from generator.errors import AnswerIsNo, ClusterFailure, InvalidInput, Problem
+from generator.files import write_text_atomically
 from generator.normal_form import normal_form
 from generator.recipe_expansion import variants
 from generator.rehearsal.document import rehearsal_document
@@ -32,12 +33,14 @@ from generator.rehearsal.timing import (
 from generator.rehearsal.topology import topology_of
 from generator.rehearsal.verdict import RehearsedLoad, Verdict, all_hold, verdicts
 from generator.rehearsal.view import HEADERS, load_row, notes, summary_rows, verdict_lines
+from generator.rehearsal_host.run_folder import RehearsalFolder
 from generator.results.point import Origin
 from generator.results.point_file import read_points
 from generator.results.wording import origins_label
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 
 REHEARSALS = Path("rehearsals")
+FIGURE = "rehearsal.svg"
 _LOAD = re.compile(r"(?P<number>[1-9][0-9]{0,7})(?P<percent>%)?\Z")
 
 Loads = tuple[int | CapacityShare, ...]
@@ -110,7 +113,7 @@ def rehearse(
     """
     from generator.rehearsal_host.environments import default_cache
 
-    folder = cache or default_cache(os.environ)
+    folder = (cache or default_cache(os.environ)).absolute()  # programs run in another folder
     if setup:
         _set_up(folder)
     if recipe is None:
@@ -119,9 +122,11 @@ def rehearse(
         return
     swept = _only_job(recipe)
     plan, timing = _plan(swept, wanted, scale, source)
-    where = out or REHEARSALS / swept.name
-    found = _rehearsed(swept, plan, timing, folder, where)
+    where = out or REHEARSALS / recipe.stem
+    results = RehearsalFolder(root=where, plan=plan, timing=timing)
+    found = _rehearsed(swept, results, folder)
     judged = verdicts(plan, found, timing)
+    _draw(results, found, judged)
     if as_json:
         document = rehearsal_document(
             plan,
@@ -173,11 +178,10 @@ def _plan(
 
 
 def _rehearsed(
-    recipe: SweptRecipe, plan: RehearsalPlan, timing: Timing, cache: Path, where: Path
+    recipe: SweptRecipe, folder: RehearsalFolder, cache: Path
 ) -> tuple[RehearsedLoad, ...]:
     from generator.rehearsal_host.environments import find_environments
     from generator.rehearsal_host.rehearse import rehearse as run_rehearsal
-    from generator.rehearsal_host.run_folder import RehearsalFolder
     from generator.rehearsal_host.supervisor import Interrupted
 
     environments = find_environments(cache)
@@ -185,13 +189,26 @@ def _rehearsed(
         hint = "pdrecipe rehearse --setup installs them, about 1.9 GB and some minutes"
         message = f"Dynamo and AIPerf are not installed in {cache}"
         raise ClusterFailure(Problem(message=message, hint=hint))
-    folder = RehearsalFolder(root=where, plan=plan, timing=timing)
     try:
         with folder.claimed(recipe), _saying() as say:
             return run_rehearsal(folder, environments, say)
     except Interrupted as interrupted:
-        talk(f"{interrupted}; the same command goes on after the loads that {where} has")
+        talk(f"{interrupted}; the same command goes on after the loads that {folder.root} has")
         raise
+
+
+def _draw(
+    folder: RehearsalFolder, found: tuple[RehearsedLoad, ...], judged: tuple[Verdict, ...]
+) -> None:
+    """The picture beside the results, of what lies in the folder."""
+    from generator.figures.drawing import draw_svg
+    from generator.rehearsal.chart import LoadOverTime, rehearsal_chart
+
+    loads = [
+        LoadOverTime(rehearsed=each, verdict=verdict, samples=folder.samples(each.load))
+        for each, verdict in zip(found, judged, strict=True)
+    ]
+    write_text_atomically(folder.root / FIGURE, draw_svg(rehearsal_chart(folder.plan, loads)))
 
 
 @contextmanager
@@ -230,4 +247,4 @@ def _show(
     for line in (*verdict_lines(found, judged), *notes(plan)):
         paragraph(line)
     echo()
-    paragraph(f"Results and logs: {where}. Figures: pdrecipe collect {where}")
+    paragraph(f"Results, logs and {FIGURE}: {where}. Next: pdrecipe collect {where}")

@@ -100,6 +100,8 @@ from generator.wording import plural
 )
 @click.option("--scale", type=click.IntRange(1), metavar="N",
               help="For --launcher rehearse: its --scale; auto where absent.")  # fmt: skip
+@click.option("--timing", metavar="mocker|roofline|RESULTS",
+              help="For --launcher rehearse: its --timing; mocker where absent.")  # fmt: skip
 @click.option("--cache", type=NamedPath(),
               help="For --launcher rehearse: its --cache, as every node finds it.")  # fmt: skip
 @click.option("--max-parallel", type=click.IntRange(1), help="Jobs of the sweep that run at once.")
@@ -130,6 +132,7 @@ def submit(
     launcher: str | None,
     command: str | None,
     scale: int | None,
+    timing: str | None,
     cache: Path | None,
     max_parallel: int | None,
     canary: bool | None,
@@ -163,6 +166,7 @@ def submit(
         "launcher": launcher or ("command" if command is not None else None),
         "command": _command(launcher, command),
         "scale": scale,
+        "timing": _timing(timing),
         "cache": _cache(launcher, cache),
         "max_parallel": max_parallel,
         "canary": canary,
@@ -263,6 +267,12 @@ def _command(launcher: str | None, command: str | None) -> tuple[str, ...] | Non
     return None if launcher in (None, "command") else ()
 
 
+def _timing(timing: str | None) -> str | None:
+    """The step times of rehearsals; a file of them as jobs elsewhere find it."""
+    is_file = timing is not None and Path(timing).is_file()
+    return str(Path(timing).absolute()) if timing is not None and is_file else timing
+
+
 def _cache(launcher: str | None, cache: Path | None) -> str | None:
     """Where the environments of rehearsals lie, for jobs on other machines too."""
     if cache is None and launcher != "rehearse":
@@ -303,6 +313,7 @@ def _settings(folder: SweepFolder, options: dict[str, object]) -> SweepSettings:
         raise InvalidInput(Problem(message=message, hint=hint))
     if (settings.launcher == "command") != bool(settings.command):
         raise click.UsageError("--launcher command and --command go together")
-    if settings.launcher != "rehearse" and (settings.scale is not None or settings.cache):
-        raise click.UsageError("--scale and --cache go with --launcher rehearse")
+    rehearsed = (settings.scale is not None, settings.timing, settings.cache)
+    if settings.launcher != "rehearse" and any(rehearsed):
+        raise click.UsageError("--scale, --timing and --cache go with --launcher rehearse")
     return settings

@@ -60,11 +60,13 @@ class RehearseLauncher:
     """Runs the recipe's deployment with simulated engines.
 
     ``cache`` holds the environments that takes, as every node finds them; ``scale`` divides what
-    is in flight, None to have that chosen.
+    is in flight, None to have that chosen. ``timing`` is where step times come from, empty for
+    the command's default.
     """
 
     cache: Path
     scale: int | None = None
+    timing: str = ""
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -215,6 +217,7 @@ def _rehearse(fields: dict[str, Any]) -> Launcher:
     return RehearseLauncher(
         cache=Path(fields["cache"]),
         scale=fields["scale"],
+        timing=fields["timing"],
         environment=_environment(fields["environment"]),
     )
 

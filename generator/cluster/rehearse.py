@@ -28,6 +28,7 @@ def rehearse_launch(
         "--out": str(output),
         "--cache": str(launcher.cache),
         "--scale": "auto" if launcher.scale is None else str(launcher.scale),
+        **({"--timing": launcher.timing} if launcher.timing else {}),
         **({"--concurrency": ",".join(loads)} if loads else {}),
     }
     words = [word for option in options.items() for word in option]

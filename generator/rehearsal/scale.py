@@ -30,7 +30,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Tokens of every request, and of the blocks that hold it on a pool of engines."""
+    """Tokens of every request."""
 
     isl: int
     osl: int

@@ -11,7 +11,7 @@ from generator.rehearsal.plan import Load, RehearsalPlan
 from generator.rehearsal.timing import MOCKERS_TIMING, PhaseRates, Timing, phase_rates
 
 MOST_FAILED_SHARE = 0.05
-_QUEUE_SHARE = 0.02  # of what is in flight: a request between two steps is no queue
+_QUEUE_SHARE = 0.25  # of what is in flight; less of it is on its way from prefill to a step
 FLAT_GAIN = 0.15
 """Throughput that a load beyond capacity may gain by rounding and ramps, and still be flat."""
 
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
     HOLDS = "holds"
     BEYOND_CAPACITY = "beyond-capacity"
-    PREEMPTS_WITHIN_CAPACITY = "preempts-within-capacity"
+    FULL_WITHIN_CAPACITY = "full-within-capacity"
     DECODE_STARVED = "decode-starved"
     NEVER_DRAINS = "never-drains"
     REQUESTS_FAIL = "requests-fail"
@@ -101,7 +101,13 @@ def _outcome(plan: RehearsalPlan, rehearsed: RehearsedLoad, timing: Timing) -> O
         return Outcome.DECODE_STARVED
     if not load.is_within_capacity:
         return Outcome.BEYOND_CAPACITY
-    return Outcome.PREEMPTS_WITHIN_CAPACITY if seen.preemptions else Outcome.HOLDS
+    return Outcome.HOLDS if _has_room(rehearsed) else Outcome.FULL_WITHIN_CAPACITY
+
+
+def _has_room(rehearsed: RehearsedLoad) -> bool:
+    """Whether decode took the load without preemptions and without a queue."""
+    seen, in_flight = rehearsed.seen, rehearsed.load.in_flight
+    return not seen.preemptions and seen.mean_waiting <= _QUEUE_SHARE * in_flight
 
 
 def _is_starved(plan: RehearsalPlan, rehearsed: RehearsedLoad, timing: Timing) -> bool:
@@ -123,12 +129,14 @@ def _is_starved(plan: RehearsalPlan, rehearsed: RehearsedLoad, timing: Timing) -
 def _agrees(plan: RehearsalPlan, rehearsed: RehearsedLoad) -> bool | None:
     """Whether KV memory was exceeded where the arithmetic says so, and there alone.
 
-    Within capacity nothing is preempted. Beyond it requests are preempted or wait for blocks.
+    Beyond capacity requests are preempted, or at least half of those that are too many wait on
+    average.
     """
     seen, load = rehearsed.seen, rehearsed.load
     if load.is_within_capacity:
-        return seen.preemptions == 0
-    if seen.preemptions > 0 or seen.mean_waiting > _QUEUE_SHARE * load.in_flight:
+        return _has_room(rehearsed)
+    excess = load.in_flight - plan.decoding.requests
+    if seen.preemptions or seen.mean_waiting >= excess / 2:
         return True
     was_full = seen.peak_running + seen.peak_waiting > plan.decoding.requests
     return False if was_full else None
@@ -152,8 +160,11 @@ def _reasons(
                 f"prefill holds {seen.mean_prefill_in_flight:.0f} of {load.in_flight} requests"
                 f" in flight, decode runs {seen.mean_running:.0f}: prefill does not keep up"
             )
-        case Outcome.PREEMPTS_WITHIN_CAPACITY:
-            yield f"{seen.preemptions} preemptions although the load fits{_uneven(plan, load)}"
+        case Outcome.FULL_WITHIN_CAPACITY:
+            yield (
+                f"{seen.preemptions} preemptions, {seen.mean_waiting:.0f} of {load.in_flight} wait"
+                f" on average although the load fits{_uneven(plan, load)}"
+            )
         case Outcome.BEYOND_CAPACITY:
             yield from _beyond(plan, rehearsed, reference)
         case _:
@@ -173,6 +184,8 @@ def _beyond(
     preempted = f"{seen.preemptions} preemptions" if seen.preemptions else "none preempted"
     yield f"{preempted}, {seen.mean_waiting:.0f} of {rehearsed.load.in_flight} wait for KV blocks"
     if reference is None or reference.measured is None or rehearsed.measured is None:
+        return
+    if not reference.measured.output_tokens_per_s:
         return
     gain = rehearsed.measured.output_tokens_per_s / reference.measured.output_tokens_per_s - 1
     more = rehearsed.load.in_flight / reference.load.in_flight - 1

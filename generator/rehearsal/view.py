@@ -19,7 +19,7 @@ HEADERS = (
 _OUTCOMES = {
     Outcome.HOLDS: "holds",
     Outcome.BEYOND_CAPACITY: "falls over",
-    Outcome.PREEMPTS_WITHIN_CAPACITY: "preempts",
+    Outcome.FULL_WITHIN_CAPACITY: "full early",
     Outcome.DECODE_STARVED: "starves",
     Outcome.NEVER_DRAINS: "never drains",
     Outcome.REQUESTS_FAIL: "fails",
@@ -89,11 +89,11 @@ def load_row(rehearsed: RehearsedLoad, verdict: Verdict) -> tuple[str, ...]:
         _milliseconds(measured.tpot_p50_ms if measured else None),
         f"{seen.preemptions:,}",
         f"{seen.mean_waiting:.0f}",
-        _outcome(verdict),
+        outcome_words(verdict),
     )
 
 
-def _outcome(verdict: Verdict) -> str:
+def outcome_words(verdict: Verdict) -> str:
     """In two words; beyond capacity nothing has fallen over where memory was never full."""
     if verdict.outcome is Outcome.BEYOND_CAPACITY and not verdict.agrees_with_arithmetic:
         return "beyond KV"
@@ -109,7 +109,7 @@ def verdict_lines(rehearsed: Sequence[RehearsedLoad], found: Sequence[Verdict]) 
     for each, verdict in zip(rehearsed, found, strict=True):
         reasons = "; ".join(verdict.reasons)
         yield (
-            f"{each.load.concurrency:,} {_outcome(verdict)},"
+            f"{each.load.concurrency:,} {outcome_words(verdict)},"
             f" {_AGREEMENT[verdict.agrees_with_arithmetic]}: {reasons}."
         )
         for statement in verdict.by_arithmetic:

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, read_text, write_text_atomically
 from generator.json_records import as_json, from_json
-from generator.rehearsal.observation import Sample
+from generator.rehearsal.observation import Sample, WorkerGauges
 from generator.rehearsal.plan import Load, RehearsalPlan
 from generator.rehearsal.timing import Timing
 from generator.rehearsal.verdict import RehearsedLoad
@@ -91,6 +92,14 @@ class RehearsalFolder:
         except ValueError:
             return None
         return found if found.load == load else None
+
+    def samples(self, load: Load) -> tuple[Sample, ...]:
+        """The gauges that were taken while the load was rehearsed here."""
+        path = self.artifacts(load) / _GAUGES_FILE
+        if not path.exists():
+            return ()
+        lines = read_text(path, str(path)).splitlines()
+        return tuple(_sample(json.loads(line)) for line in lines)
 
     def clear(self, load: Load) -> None:
         """Remove what an interrupted run of a load has left."""
@@ -180,6 +189,14 @@ class RehearsalFolder:
                 preemptions=found.seen.preemptions if found else None,
             )
         yield from sorted(known.values(), key=lambda each: each.concurrency)
+
+
+def _sample(document: Mapping[str, Any]) -> Sample:
+    prefill, decoding = (
+        {name: WorkerGauges(**gauges) for name, gauges in document[role].items()}
+        for role in ("prefill", "decoding")
+    )
+    return Sample(at=document["at"], prefill=prefill, decoding=decoding)
 
 
 def _name(load: Load) -> str:

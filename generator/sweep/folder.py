@@ -34,10 +34,10 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 class SweepSettings:
     """How a sweep is submitted; kept, so that it is resumed the same way.
 
-    ``command`` is the template of the ``command`` launcher; ``cache`` and ``scale`` are what the
-    ``rehearse`` launcher is told. ``max_parallel`` is in jobs, 0 for no
-    limit. ``stop_after`` like failures the sweep stops itself, 0 for never. ``has_site``: a copy of
-    a site file belongs to it.
+    ``command`` is the template of the ``command`` launcher; ``cache``, ``scale`` and ``timing`` are
+    what the ``rehearse`` launcher is told. ``max_parallel`` is in jobs, 0 for no limit.
+    ``stop_after`` like failures the sweep stops itself, 0 for never. ``has_site``: a copy of a site
+    file belongs to it.
     """
 
     version: int = _VERSION
@@ -47,6 +47,7 @@ class SweepSettings:
     command: tuple[str, ...] = ()
     cache: str = ""
     scale: int | None = None
+    timing: str = ""
     max_parallel: int = 0
     canary: bool = True
     stop_after: int = 5

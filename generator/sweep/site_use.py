@@ -51,7 +51,9 @@ def launcher_of(settings: SweepSettings, site: Site) -> Launcher:
         return CommandLauncher(argv=settings.command, environment=environment)
     if settings.launcher == "rehearse":
         cache = Path(settings.cache)
-        return RehearseLauncher(cache=cache, scale=settings.scale, environment=environment)
+        return RehearseLauncher(
+            cache=cache, scale=settings.scale, timing=settings.timing, environment=environment
+        )
     if site.srtctl is None:
         hint = "give --site with a file that has a section srtctl, or --launcher command"
         message = "the srtctl launcher needs to know where srt-slurm lies"
