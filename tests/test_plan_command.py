@@ -14,7 +14,9 @@ from generator.cli.rehearse import _plan as rehearsal_of
 from generator.documents import read_document
 from generator.errors import InvalidInput
 from generator.rehearsal.timing import TimingSource
+from generator.results.point_file import write_points
 from generator.validation import schema
+from tests.measured_points import Truth, decode_point, prefill_point
 from tests.plan_subjects import CONFIGS, SPEC
 from tests.small_specs import run
 
@@ -187,3 +189,33 @@ def test_a_users_spec_keeps_the_rest_of_it(tmp_path: Path, repository: Path) -> 
     assert before["sizing"] == after["sizing"]
     assert not after.keys() & {"accuracy", "probe", "studies"}
     assert run("generate", str(written), "--out", str(tmp_path / "out")).exit_code == 0
+
+
+def test_factors_of_ones_own_points_come_first(tmp_path: Path) -> None:
+    """From measured phases to a plan that predicts with them."""
+    truth = Truth(decode=(3.0, 0.02), prefill=(4.0, 0.05))
+    points = [decode_point(truth, "TEP8", load) for load in (1, 16, 256)]
+    points += [prefill_point(truth, layout, 1) for layout in ("TEP8", "TP2DP4+EP")]
+    results, factors = tmp_path / "results.jsonl", tmp_path / "factors.json"
+    write_points(results, points)
+    fitted = run("calibrate", "--results", str(results), "--out", str(factors))
+    assert fitted.exit_code == 0, fitted.stderr
+    own = json.loads(run("plan", str(SPEC), "--efficiency", str(factors), "--json").stdout)
+    public = json.loads(run("plan", str(SPEC), "--json").stdout)
+    assert own["efficiencies"]["decode"]["factor"] == pytest.approx(3.0, rel=1e-3)
+    assert own["efficiencies"]["decode"]["source"].startswith(str(results))
+    fastest = [each["frontier"][-1]["tokens_per_s_per_user"] for each in (own, public)]
+    assert fastest[0] < fastest[1]
+
+
+def test_a_model_under_a_name_that_nobody_knows_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its recipes name the folder, where check and rehearse find it."""
+    model = tmp_path / "models/Some--Other-35B"
+    shutil.copytree(CONFIGS / "Qwen--Qwen3.5-35B-A3B", model)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    chain(model, folder, monkeypatch)
+    (recipe, *_) = folder.rglob("v2/*.yaml")
+    assert read_document(recipe).data["model"]["path"] == str(folder / model.name)

@@ -32,8 +32,8 @@ CC2560 = "4xtp2dep4-1xtp4dep4-cc2560.yaml"
 SWEPT = "*dep4-*.yaml"
 LOADS = [32, 64, 128, 256, 512, 1024, 2560]
 SCALE = "32"  # one for all, so that points can be compared
-TOLERANCE = 0.15
-"""What two rehearsals of a recipe may differ by in throughput, on a machine with other work."""
+TOLERANCE = 0.25
+"""What two rehearsals of a recipe may differ by in throughput on a machine with other work."""
 
 
 @pytest.fixture(scope="module")

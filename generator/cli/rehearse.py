@@ -182,14 +182,19 @@ def _rehearsed(
 ) -> tuple[RehearsedLoad, ...]:
     from generator.rehearsal_host.environments import find_environments
     from generator.rehearsal_host.rehearse import rehearse as run_rehearsal
+    from generator.rehearsal_host.supervisor import Interrupted
 
     environments = find_environments(cache)
     if environments is None:
         hint = "pdrecipe rehearse --setup installs them, about 1.9 GB and some minutes"
         message = f"Dynamo and AIPerf are not installed in {cache}"
         raise ClusterFailure(Problem(message=message, hint=hint))
-    with folder.claimed(recipe), _saying() as say:
-        return run_rehearsal(folder, environments, say)
+    try:
+        with folder.claimed(recipe), _saying() as say:
+            return run_rehearsal(folder, environments, say)
+    except Interrupted as interrupted:
+        talk(f"{interrupted}; the same command goes on after the loads that {folder.root} has")
+        raise
 
 
 def _draw(

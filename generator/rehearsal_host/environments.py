@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -42,9 +41,11 @@ class EnvironmentPlan:
 
     @property
     def digest(self) -> str:
-        """Names what is installed and for which Python: another digest is another environment."""
-        release = [sys.version_info.major, sys.version_info.minor]
-        content = [self.requirements, self.alone, self.pins, release]
+        """Names what is installed: another digest is another environment.
+
+        For which Python does not count, since the environment runs its own.
+        """
+        content = [self.requirements, self.alone, self.pins]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

@@ -64,15 +64,11 @@ class ClosedNetwork:
         deadline = time.monotonic() + _ANSWER_SECONDS
         while True:
             message, passed = self._receive(deadline)
-            # An interrupted request may have left its answer behind.
             if message.get("answers") == number:
                 if "error" in message:
                     raise OSError(message["error"])
                 return passed
-            if passed is not None:
-                passed.close()
-            if "ended" in message:
-                self._told.append(message)
+            self._keep(message, passed)
 
     def ended(self, timeout_s: float = 0.0) -> Iterator[tuple[str, int]]:
         """Names and exit codes of processes that ended since; waits for the first so long."""
@@ -100,11 +96,14 @@ class ClosedNetwork:
 
     def _collect(self) -> None:
         while select.select([self._control], [], [], 0)[0]:
-            message, passed = self._receive(time.monotonic() + _ANSWER_SECONDS)
-            if passed is not None:
-                passed.close()
-            if "ended" in message:
-                self._told.append(message)
+            self._keep(*self._receive(time.monotonic() + _ANSWER_SECONDS))
+
+    def _keep(self, message: dict[str, Any], passed: socket.socket | None) -> None:
+        """Keep what was told unasked; an interrupted request may have left its answer behind."""
+        if passed is not None:
+            passed.close()
+        if "ended" in message:
+            self._told.append(message)
 
     def _receive(self, deadline: float) -> tuple[dict[str, Any], socket.socket | None]:
         self._control.settimeout(max(0.001, deadline - time.monotonic()))
@@ -179,10 +178,6 @@ def _refusal(control: socket.socket, said: IO[bytes]) -> str:
         packet = control.recv(_PACKET_BYTES)
     except TimeoutError:
         return f"no answer within {_START_SECONDS:.0f} seconds"
-    except OSError as error:
-        packet = b""
-        if error.strerror is None:
-            raise
     if packet:
         return str(json.loads(packet).get("error", ""))
     said.seek(0)

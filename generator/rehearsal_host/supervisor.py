@@ -57,6 +57,9 @@ class Interrupted(SystemExit):
         super().__init__(128 + number)
         self.number = number
 
+    def __str__(self) -> str:
+        return f"interrupted by {self.number.name}, everything that was started is ended"
+
 
 class Supervisor:
     """The programs of one rehearsal: ``running`` by name, ``ends`` in the order they came."""
