@@ -24,6 +24,7 @@ from generator.yaml_writing import quoted_yaml
 
 _SA_BENCH = "sa-bench"
 _ROLES = ("prefill", "decode", "agg")
+_GPUS_PER_NODE = 4  # where a recipe leaves it out
 
 
 def srtctl_launch(
@@ -110,15 +111,33 @@ def run_metadata(recipe: Mapping[str, Any], job_id: str) -> dict[str, Any]:
 
 
 def _resources(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """What srtctl has of the resources once its defaults are in.
+
+    Source: the properties of its ``ResourceConfig``, srt-slurm 1.0.68.
+    """
     resources = recipe.get("resources") or {}
-    answer = {name: resources.get(name) for name in ("gpu_type", "gpus_per_node")}
+    per_node = _count(resources.get("gpus_per_node")) or _GPUS_PER_NODE
+    answer: dict[str, Any] = {"gpu_type": resources.get("gpu_type"), "gpus_per_node": per_node}
     for role in _ROLES:
         part = (recipe.get("roles") or {}).get(role) or {}
-        nodes = part.get("nodes", resources.get(f"{role}_nodes"))
-        answer[f"{role}_nodes"] = 0 if nodes == "colocate" else nodes
-        answer[f"{role}_workers"] = part.get("workers", resources.get(f"{role}_workers"))
-        answer[f"gpus_per_{role}"] = part.get("gpus", resources.get(f"gpus_per_{role}"))
+        nodes = _count(part.get("nodes", resources.get(f"{role}_nodes")))
+        workers = _count(part.get("workers", resources.get(f"{role}_workers"))) or 0
+        gpus = _count(part.get("gpus", resources.get(f"gpus_per_{role}")))
+        if gpus is None and workers and nodes:
+            gpus = nodes * per_node // workers
+        elif gpus is None and workers and role == "decode" and nodes == 0:
+            gpus = answer["gpus_per_prefill"]  # it shares the nodes of prefill
+        answer[f"{role}_nodes"] = nodes
+        answer[f"{role}_workers"] = workers
+        answer[f"gpus_per_{role}"] = per_node if gpus is None else gpus
     return answer
+
+
+def _count(value: object) -> int | None:
+    """A count as the schema takes it: a number, digits, ``colocate`` (0), or nothing."""
+    if value is None:
+        return None
+    return 0 if value == "colocate" else int(str(value))
 
 
 def missing_result(output: Path, point: JobPoint) -> str:
