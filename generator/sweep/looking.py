@@ -98,12 +98,12 @@ def observe(
         report=report,
         starts=_starts(folder, arrays),
         at=at,
-        has_accounting=_has_accounting(cluster, report),
+        has_accounting=not arrays or _has_accounting(cluster, report),
     )
 
 
 def _has_accounting(cluster: Cluster, report: StateReport) -> bool:
-    """Whether sacct can ever answer; a silent controller is not asked again, that takes 20 s."""
+    """Whether sacct can ever answer; a silent controller is not asked again, that takes 10 s."""
     try:
         return not report.queue_answered or cluster.features().accounting
     except ClusterFailure:
