@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.cluster.job_file import SrtctlLauncher
+from generator.cluster.allocation import current_allocation
+from generator.cluster.job_file import JobFile, SrtctlLauncher
 from generator.cluster.slurm import SlurmCluster
-from generator.cluster.srtctl import run_metadata
+from generator.cluster.srtctl import run_metadata, srtctl_launch
 from tests.cluster_jobs import an_array, eventually, result, written_job
 from tests.rack.fixture import RunningRack
 
@@ -101,6 +102,18 @@ def test_gpus_of_a_worker_that_the_recipe_leaves_out(
     """Without them srt-slurm's figures per GPU stay blank. Right values: its own properties."""
     found = run_metadata({"resources": resources}, "7")["resources"]
     assert {role: found[f"gpus_per_{role}"] for role in gpus} == gpus
+
+
+def test_the_checkout_comes_before_the_path_of_a_recipe(
+    tmp_path: Path, launcher: SrtctlLauncher
+) -> None:
+    """As in srt-slurm's job script, which exports the recipe's environment first."""
+    source = tmp_path / "recipe.yaml"
+    source.write_text("environment: {PATH: /opt/recipe, MINE: $HOME/x}\n")
+    job = JobFile(token="t", recipe=source, points=(), launcher=launcher, time_minutes=5)
+    launch = srtctl_launch(launcher, job, (), current_allocation({}), tmp_path / "output")
+    assert launch.environment["PATH"] == f"{launcher.checkout / 'bin'}:/opt/recipe"
+    assert launch.environment["MINE"] == "$HOME/x"
 
 
 def test_metadata_of_a_real_run(shared: Path) -> None:

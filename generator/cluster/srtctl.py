@@ -43,13 +43,12 @@ def srtctl_launch(
     _write_config(job.recipe, recipe, points, output / "config.yaml")
     metadata = run_metadata(recipe, allocation.job_id)
     write_text_atomically(output / f"{allocation.job_id}.json", json.dumps(metadata, indent=2))
-    environment = {**os.environ, **_environment(launcher, recipe, output)}
     return Launch(
         argv=(str(launcher.python), "-m", "srtctl.cli.do_sweep", str(output / "config.yaml")),
         folder=launcher.checkout,
         output=output,
         log=output / "logs" / f"sweep_{allocation.job_id}.log",
-        environment={**environment, **dict(launcher.environment)},
+        environment={**_environment(launcher, recipe, output), **dict(launcher.environment)},
         signals_group=False,
     )
 
@@ -57,18 +56,18 @@ def srtctl_launch(
 def _environment(
     launcher: SrtctlLauncher, recipe: Mapping[str, Any], output: Path
 ) -> dict[str, str]:
+    """The orchestrator's environment; its checkout comes first, before a recipe's own PATH."""
     checkout = launcher.checkout
-    paths = [str(checkout / "bin"), os.environ.get("PATH", "")]
-    imports = [str(checkout / "src"), os.environ.get("PYTHONPATH", "")]
-    config = {"SRTSLURM_CONFIG": str(launcher.config)} if launcher.config else {}
-    return {
+    told = {
+        **os.environ,
         "SRTCTL_OUTPUT_DIR": str(output),
         "SRTCTL_SOURCE_DIR": str(checkout),
-        "PATH": os.pathsep.join(filter(None, paths)),
-        "PYTHONPATH": os.pathsep.join(filter(None, imports)),
-        **config,
+        **({"SRTSLURM_CONFIG": str(launcher.config)} if launcher.config else {}),
         **{name: str(value) for name, value in (recipe.get("environment") or {}).items()},
     }
+    for name, folder in (("PATH", checkout / "bin"), ("PYTHONPATH", checkout / "src")):
+        told[name] = os.pathsep.join(filter(None, (str(folder), told.get(name, ""))))
+    return told
 
 
 def _write_config(
