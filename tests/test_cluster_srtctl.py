@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.cluster.job_file import SrtctlLauncher
+from generator.cluster.allocation import current_allocation
+from generator.cluster.job_file import JobFile, SrtctlLauncher
 from generator.cluster.slurm import SlurmCluster
+from generator.cluster.srtctl import run_metadata, srtctl_launch
 from tests.cluster_jobs import an_array, eventually, result, written_job
 from tests.rack.fixture import RunningRack
 
@@ -74,10 +76,54 @@ def test_a_recipe_runs(
         "decode_nodes": 2,
         "decode_workers": 1,
         "gpus_per_decode": 8,
-        "agg_nodes": metadata["resources"]["agg_nodes"],
-        "agg_workers": metadata["resources"]["agg_workers"],
-        "gpus_per_agg": metadata["resources"]["gpus_per_agg"],
+        "agg_nodes": None,
+        "agg_workers": 0,
+        "gpus_per_agg": 4,
     }
+
+
+@pytest.mark.parametrize(
+    ("resources", "gpus"),
+    [
+        ({"prefill_nodes": 4, "prefill_workers": 2}, {"prefill": 8, "decode": 4}),
+        ({"prefill_nodes": 2, "prefill_workers": 4, "gpus_per_node": 8}, {"prefill": 4}),
+        ({"decode_nodes": "3", "decode_workers": "1"}, {"decode": 12}),
+        (
+            {"gpus_per_prefill": 2, "decode_nodes": 0, "decode_workers": 1},
+            {"prefill": 2, "decode": 2},
+        ),
+        ({"agg_nodes": 2, "agg_workers": 1}, {"agg": 8}),
+    ],
+    ids=["by nodes", "many on a node", "digits", "decode beside prefill", "aggregated"],
+)
+def test_gpus_of_a_worker_that_the_recipe_leaves_out(
+    resources: dict[str, object], gpus: dict[str, int]
+) -> None:
+    """Without them srt-slurm's figures per GPU stay blank. Right values: its own properties."""
+    found = run_metadata({"resources": resources}, "7")["resources"]
+    assert {role: found[f"gpus_per_{role}"] for role in gpus} == gpus
+
+
+def test_the_checkout_comes_before_the_path_of_a_recipe(
+    tmp_path: Path, launcher: SrtctlLauncher
+) -> None:
+    """As in srt-slurm's job script, which exports the recipe's environment first."""
+    source = tmp_path / "recipe.yaml"
+    source.write_text("environment: {PATH: /opt/recipe, MINE: $HOME/x}\n")
+    job = JobFile(token="t", recipe=source, points=(), launcher=launcher, time_minutes=5)
+    launch = srtctl_launch(launcher, job, (), current_allocation({}), tmp_path / "output")
+    assert launch.environment["PATH"] == f"{launcher.checkout / 'bin'}:/opt/recipe"
+    assert launch.environment["MINE"] == "$HOME/x"
+
+
+def test_metadata_of_a_real_run(shared: Path) -> None:
+    samples = shared / "samples"
+    ran = yaml.safe_load((samples / "recipe.lock.yaml").read_text())
+    noted = json.loads((samples / "jobmeta_9004.json").read_text())
+    for later in ("cpu_allocation", "cpu_check"):  # the orchestrator adds them
+        noted["resources"].pop(later)
+    found = run_metadata(ran, "9004")
+    assert {**found, "generated_at": noted["generated_at"]} == noted
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -35,6 +35,15 @@ def with_partition(name: str) -> SweptRecipe:
     return recipe(("time_limit: '1:00:00'", f"time_limit: '1:00:00', partition: '{name}'"))
 
 
+def test_deployments_larger_than_a_rack_are_all_named(tmp_path: Path) -> None:
+    swept = [numbered(0, nodes=20), numbered(1), numbered(2, nodes=22)]
+    found = problems(tmp_path, FakeCluster(), swept)
+    assert [each.split(" are ")[0] for each in found] == [
+        "tiny.yaml: 20 nodes",
+        "tiny.yaml: 22 nodes",
+    ]
+
+
 def test_partitions_that_the_cluster_does_not_have_are_all_named(tmp_path: Path) -> None:
     cluster = FakeCluster(partitions=("batch", "urgent"))
     found = problems(tmp_path, cluster, [with_partition("batch,nightly"), numbered(1)])

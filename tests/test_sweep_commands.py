@@ -423,7 +423,7 @@ def test_watch_and_follow_end_at_a_result_that_cannot_be_read(text: str) -> None
         assert ended.returncode == (10 if "status" in words else 0), ended.stderr
         if "status" in words:
             assert f"{result.resolve()}: " in ended.stdout
-            assert "(delete it, then pdrecipe resume)" in ended.stdout
+            assert "(delete it, then pdrecipe resume s)" in ended.stdout
 
 
 # --- a folder that cannot be written ----------------------------------------------------------
@@ -525,7 +525,7 @@ def test_result_that_cannot_be_read_says_what_to_do(shape: str) -> None:
         result.write_bytes(text[:20] if shape == "truncated" else text + b" " * 2**23)
     told = answer("status", "s", code=10)
     (line,) = [each for each in told if str(result) in each]
-    assert line.endswith("(delete it, then pdrecipe resume)")
+    assert line.endswith("(delete it, then pdrecipe resume s)")
     result.rmdir() if shape == "folder" else result.unlink()
     answer("resume", "s", "--yes")
     assert answer("status", "s") == ["1 point: 1 done."]

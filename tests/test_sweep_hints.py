@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from generator.cli.output import table
+from generator.cli.sweep_sending import scripts_of
 from generator.cluster.local import LocalCluster
+from generator.cluster.protocol import ArrayRequest, NodeProblem
 from generator.cluster.questions import refusal
 from generator.errors import ClusterFailure, Problem
 from generator.files import pasted
+from generator.sweep.selection import never_sent
 from generator.sweep.status_view import status_headers, status_rows
 from tests.fake_cluster import FakeCluster
 from tests.small_specs import run
@@ -197,6 +202,21 @@ def test_changed_recipe_is_named_until_it_is_submitted() -> None:
     assert said in run("status", "s").stderr.splitlines()
     path.unlink()
     assert "changed" not in run("status", "s").stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_changed_recipe_is_looked_up_where_the_sweep_was_submitted(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer("submit", "recipes/b.yaml", *FAST, "--command", WORK, "--sweep", "s")
+    sweep, path = Path("s").resolve(), Path("recipes/b.yaml").resolve()
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "recipes").mkdir()
+    (elsewhere / "recipes/b.yaml").write_text("another project's", encoding="utf-8")
+    monkeypatch.chdir(elsewhere)
+    assert "changed" not in run("status", str(sweep)).stderr
+    path.write_text("no recipe", encoding="utf-8")
+    assert "changed since submission: recipes/b.yaml;" in run("status", str(sweep)).stderr
 
 
 # --- settings that are broken -----------------------------------------------------------------
@@ -384,3 +404,103 @@ def test_interruption_while_sending_says_how_to_go_on(monkeypatch: pytest.Monkey
     assert (result.exit_code, result.stdout.count("Sent")) == (130, 0)
     assert "cut off while sending; the rest: pdrecipe resume s" in result.stderr
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "code", "last"),
+    [
+        (True, 130, "interrupted"),
+        (False, 10, "error: not confirmed, nothing was done (--yes answers without asking)"),
+    ],
+    ids=["Ctrl-C", "end of input"],
+)
+def test_question_without_an_answer(folder: Path, interrupt: bool, code: int, last: str) -> None:
+    words = ["submit", "recipes", "--cluster", "local", "--command", "true", "--sweep", "s"]
+    command = [sys.executable, "-c", "from generator.cli import main; main()", *words]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as asking:
+        assert asking.stderr is not None
+        question = ""
+        while not question.endswith("[y/N]: "):
+            question += asking.stderr.read(1)
+        while interrupt and asking.poll() is None:
+            asking.send_signal(signal.SIGINT)  # Python misses one that comes as it begins to read
+            with suppress(subprocess.TimeoutExpired):
+                asking.wait(5)
+        _, said = asking.communicate(timeout=50)
+    assert (asking.returncode, said.splitlines()[-1]) == (code, last)
+    assert not Path("s").exists()
+
+
+# --- answers that are not read to their end ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["submit", "--help"],
+        ["submit", "recipes", *FAST, "--command", WORK, "--sweep", "s", "--dry-run"],
+    ],
+    ids=["help", "a command's help", "scripts"],
+)
+def test_closed_pipe_is_no_crash_and_leaves_nothing(folder: Path, words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    before = sorted(folder.rglob("*"))
+    command = [sys.executable, "-c", "from generator.cli import main; main()", *words]
+    ended = subprocess.run(
+        command, cwd=folder, stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_scripts_that_nobody_reads_leave_no_folder(tmp_path: Path) -> None:
+    def closed(_text: str) -> None:
+        raise BrokenPipeError
+
+    work = client(sweep_folder(tmp_path), _Describing())
+    swept = recipes(1)
+    view = work.preview(swept)
+    planned = work.plan(view, never_sent, swept)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BrokenPipeError):
+        scripts_of(work, view, planned, closed)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+class _Describing(FakeCluster):
+    """As submitit does, describing an array makes its folder."""
+
+    def script(self, request: ArrayRequest) -> str:
+        request.folder.mkdir(parents=True)
+        return "script"
+
+
+class _WithNodes(FakeCluster):
+    """Says that it was asked for its nodes."""
+
+    def node_problems(self) -> tuple[NodeProblem, ...]:
+        return (NodeProblem(node="n07", state="down", reason="asked"),)
+
+
+@pytest.mark.parametrize(("answers", "nodes"), [(True, ["n07"]), (False, [])])
+def test_silent_cluster_is_not_asked_for_its_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bool, nodes: list[str]
+) -> None:
+    """Each question to a controller that is gone takes ten seconds."""
+    cluster = _WithNodes()
+    folder = sweep_folder(tmp_path)
+    submit(folder, cluster, recipes(1))
+    cluster.queue_answers = answers
+    monkeypatch.setattr("generator.cli.sweep_work.connect", lambda *_: cluster)
+    found = json.loads(run("status", str(folder.root), "--json").stdout)
+    assert [each["node"] for each in found["nodes"]] == nodes

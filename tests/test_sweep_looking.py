@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generator.cluster.protocol import Phase, StateReport
+from generator.cluster.protocol import ClusterFeatures, Phase, StateReport
 from generator.cluster.starts import STARTS_FILE, Start, note_start, read_starts
 from generator.sweep.events import Event
 from generator.sweep.folder import SweepFolder
@@ -200,3 +200,30 @@ def test_result_in_place_before_anything_was_sent_is_named(tmp_path: Path) -> No
     assert states(view) == {PointState.UNKNOWN: 1}
     assert "that the ledger does not have" in view.statuses[0].why
     assert glance(folder, cluster).history.arrays == {}
+
+
+# --- a controller that does not answer --------------------------------------------------------
+
+
+class CountedCluster(FakeCluster):
+    """One that counts how often it was asked what it can do."""
+
+    asked = 0
+
+    def features(self) -> ClusterFeatures:
+        self.asked += 1
+        return super().features()
+
+
+def test_sweep_that_is_done_does_not_ask_what_the_cluster_can_do(tmp_path: Path) -> None:
+    """Each question to a controller that is gone takes ten seconds."""
+    folder, cluster = sweep_folder(tmp_path), CountedCluster()
+    submit(folder, cluster, ONE)
+    asked = cluster.asked
+    looked(folder, cluster)
+    assert cluster.asked == asked + 1
+    cluster.run()
+    looked(folder, cluster)
+    asked = cluster.asked
+    assert states(looked(folder, cluster)) == {PointState.DONE: 1}
+    assert cluster.asked == asked

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from generator import __version__
-from generator.cli.output import problem_lines, talk
+from generator.cli.output import nowhere, problem_lines, talk
 from generator.errors import PdrecipeError
 
 # Name -> module of the command function; a module is imported only when its command runs.
@@ -43,7 +45,9 @@ _COMMANDS = {
 }
 
 
-_INTERRUPTED = 130  # what shells call 128 + SIGINT
+# What shells call 128 + SIGINT and 128 + SIGPIPE.
+_INTERRUPTED = 130
+_UNREAD = 141
 
 
 class PdrecipeGroup(click.Group):
@@ -62,16 +66,31 @@ class PdrecipeGroup(click.Group):
         command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
         return command if isinstance(command, click.Command) else None
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with _as_far_as_read():
+            return super().make_context(*args, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
         as_json = _is_json_asked(ctx.args)
         try:
-            return super().invoke(ctx)
+            with _as_far_as_read():
+                return super().invoke(ctx)
         except PdrecipeError as error:
             _report(error, as_json=as_json)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             talk("interrupted")
             ctx.exit(_INTERRUPTED)
+
+
+@contextmanager
+def _as_far_as_read() -> Iterator[None]:
+    """End quietly where whoever reads this has seen enough, as ``head`` does."""
+    try:
+        yield
+    except BrokenPipeError:
+        sys.stdout = sys.stderr = nowhere()
+        raise click.exceptions.Exit(_UNREAD) from None
 
 
 def _is_json_asked(arguments: Sequence[str]) -> bool:
@@ -100,5 +119,5 @@ def main() -> None:
     """Capacity-exact prefill/decode recipes for vLLM under Dynamo, rendered for srt-slurm.
 
     Exit codes: 0 done, 2 usage, 3 invalid input, 4 nothing fits, 5 cluster, 10 the answer is no,
-    130 interrupted (Ctrl-C).
+    130 interrupted (Ctrl-C), 141 the answer was not read to its end (a closed pipe).
     """

@@ -26,7 +26,8 @@ _BREAKS = re.compile(r"(?<=[ /_-])(?=[^ /_-])")
 def echo(text: str = "") -> None:
     """A line of the answer, on stdout; styles are dropped where NO_COLOR or a pipe says so.
 
-    Raises InvalidInput where stdout takes no more, as on a full disk. A closed pipe is click's.
+    Raises InvalidInput where stdout takes no more, as on a full disk; BrokenPipeError where nobody
+    reads it any more.
     """
     if sys.stdout is None:  # closed by the shell: nobody asked for the answer
         return
@@ -35,11 +36,18 @@ def echo(text: str = "") -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        # What is buffered would fail again, and as a traceback, when Python closes the stream.
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - lives on
+        sys.stdout = nowhere()
         raise InvalidInput(
             Problem(message=f"the answer cannot be written: {(error.strerror or '').lower()}")
         ) from None
+
+
+def nowhere() -> TextIO:
+    """What replaces a stream that takes no more.
+
+    Otherwise what is buffered would fail again, and as a traceback, when Python closes it.
+    """
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def paragraph(text: str) -> None:

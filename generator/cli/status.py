@@ -74,7 +74,7 @@ def status(
     folder = sweep_alone(sweep, where)
     client = opened_client(folder)
     view = _watched(client, every) if watch else _looked(client, again=False)
-    nodes = _node_problems(client)
+    nodes = () if _is_silent(view) else _node_problems(client)
     changed = changed_files(folder, view.history)
     if as_json:
         document = status_document(folder, client.settings, view, nodes, changed)
@@ -141,6 +141,12 @@ def _watched(client: SweepClient, every_s: float) -> Look:
         time.sleep(every_s)
 
 
+def _is_silent(view: Look) -> bool:
+    """Whether the cluster gave no answer: another question would wait as long again."""
+    report = view.observation.report
+    return report is not None and not report.queue_answered
+
+
 def _node_problems(client: SweepClient) -> tuple[NodeProblem, ...]:
     try:
         return client.sender.cluster.node_problems()
@@ -161,6 +167,4 @@ def _show(view: Look, *, all_points: bool) -> None:
 def _exit_code(view: Look) -> int:
     if is_complete(view):
         return 0
-    report = view.observation.report
-    silent = report is not None and not report.queue_answered
-    return ClusterFailure.exit_code if silent else NOT_ALL_DONE
+    return ClusterFailure.exit_code if _is_silent(view) else NOT_ALL_DONE

@@ -82,11 +82,13 @@ def scripts_of(client: SweepClient, view: Look, planned: Plan, say: Say) -> tupl
         before = (*after, *(f"ARRAY{each + 1}" for each in planned.before(place)))
         request = client.sender.request(client.sender.token(), array, before)
         there = [each for each in (request.folder, *request.folder.parents) if each.exists()]
-        script = client.sender.cluster.script(request)
+        try:
+            script = client.sender.cluster.script(request)
+        finally:
+            _remove_empty(request.folder, set(there))
         say(f"# {request.job_name}: {plural(len(array.jobs), 'job')}")
         say(script)
         scripts.append(script)
-        _remove_empty(request.folder, set(there))
     return tuple(scripts)
 
 
@@ -99,13 +101,15 @@ def _remove_empty(folder: Path, before: set[Path]) -> None:
 
 
 def confirmed(question: str, *, yes: bool) -> None:
-    """Ask, unless told not to; raises AnswerIsNo for a no."""
+    """Ask, unless told not to; raises AnswerIsNo for a no, KeyboardInterrupt for Ctrl-C."""
     if yes:
         return
     try:
         agreed = sys.stdin is not None and click.confirm(question, err=True)
-    except click.Abort:
+    except click.Abort as abort:
         talk("")  # ends the line of the question
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from abort
         agreed = False
     if not agreed:
         hint = "--yes answers without asking"

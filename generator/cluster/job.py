@@ -39,15 +39,13 @@ from generator.cluster.job_file import (
     write_result,
 )
 from generator.cluster.launching import Launch, LaunchEnd, Warnings, log_tail, run_launch
+from generator.cluster.protocol import Phase
 from generator.cluster.rehearse import as_rehearsed, missing_rehearsal, rehearse_launch
 from generator.cluster.srtctl import has_result, missing_result, srtctl_launch
 from generator.cluster.starts import Start, note_start
 from generator.errors import InvalidInput
 from generator.wording import plural
 
-TIME_LIMIT = "time limit"
-OUT_OF_MEMORY = "out of memory"
-NODE_FAILURE = "node failure"
 _TERMINATED = 128 + signal.SIGTERM
 _SIGNAL_SECONDS = 2
 _REQUEUE_SECONDS = 120  # Slurm ends a requeued job within its KillWait, 30 seconds by default
@@ -133,7 +131,7 @@ class _Run:
         if end.exit_code == 0:
             return self._settle(points, _Outcome(exit_code=0), began=began, launch=launch)
         if kills_for_memory() > killed_before:
-            outcome = replace(_failure(end), reason=OUT_OF_MEMORY)
+            outcome = replace(_failure(end), reason=Phase.OUT_OF_MEMORY.value)
             return self._settle(points, outcome, began=began, launch=launch)
         if end.exit_code and (lost := unreachable_nodes(self._here)):
             rest = self._unmeasured(points, left, launch, began)
@@ -173,7 +171,7 @@ class _Run:
             outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
             return self._settle(points, outcome, began=began, launch=launch)
         if self._warnings.warned:
-            reason = f"{TIME_LIMIT} of {plural(self._job.time_minutes, 'minute')}"
+            reason = f"{Phase.TIME_LIMIT} of {plural(self._job.time_minutes, 'minute')}"
             outcome = _Outcome(exit_code=_TERMINATED, reason=reason)
             return self._settle(points, outcome, began=began, launch=launch)
         return _TERMINATED
@@ -185,7 +183,7 @@ class _Run:
         if self._number < self._job.max_runs and requeue(self._here):
             time.sleep(_REQUEUE_SECONDS)
             return _TERMINATED
-        reason = f"{NODE_FAILURE}: {', '.join(lost)} does not answer"
+        reason = f"{Phase.NODE_FAILURE}: {', '.join(lost)} does not answer"
         return self._settle(
             points, _Outcome(exit_code=1, reason=reason), began=began, launch=launch
         )

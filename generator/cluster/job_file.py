@@ -25,7 +25,7 @@ ATTEMPTS = "attempts"
 DONE = "done"
 FAILED = "failed"
 VERSION = 1
-_HINT = "delete it, then pdrecipe resume"
+_HINT = "delete it, then resume the sweep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from generator.cluster.job_file import LAUNCHER_FILE, PROCESS_FILE
@@ -56,14 +56,8 @@ class QueueEvent:
 
 def write_queue(folder: Path, queue: Queue) -> None:
     """Write ``queue.json``."""
-    document = {
-        "jobs": [str(job) for job in queue.jobs],
-        "max_parallel": queue.max_parallel,
-        "time_minutes": queue.time_minutes,
-        "held": queue.held,
-        "after": queue.after,
-    }
-    write_text_atomically(folder / QUEUE_FILE, json.dumps(document, indent=1) + "\n")
+    text = json.dumps(asdict(queue), default=str, indent=1) + "\n"
+    write_text_atomically(folder / QUEUE_FILE, text)
 
 
 def read_queue(folder: Path) -> Queue:
@@ -77,17 +71,8 @@ def read_queue(folder: Path) -> Queue:
 
 def note_event(folder: Path, event: QueueEvent) -> None:
     """Append an event; one write, so that no reader sees half of it."""
-    line = json.dumps(
-        {
-            "index": event.index,
-            "exit_code": event.exit_code,
-            "cancelled": event.cancelled,
-            "time_limit": event.time_limit,
-            "why": event.why,
-        }
-    )
     with (folder / EVENTS_FILE).open("a", encoding="utf-8") as stream:
-        stream.write(line + "\n")
+        stream.write(json.dumps(asdict(event)) + "\n")
 
 
 def read_events(folder: Path) -> dict[int, QueueEvent]:

@@ -24,6 +24,7 @@ from generator.yaml_writing import quoted_yaml
 
 _SA_BENCH = "sa-bench"
 _ROLES = ("prefill", "decode", "agg")
+_GPUS_PER_NODE = 4  # where a recipe leaves it out
 
 
 def srtctl_launch(
@@ -42,13 +43,12 @@ def srtctl_launch(
     _write_config(job.recipe, recipe, points, output / "config.yaml")
     metadata = run_metadata(recipe, allocation.job_id)
     write_text_atomically(output / f"{allocation.job_id}.json", json.dumps(metadata, indent=2))
-    environment = {**os.environ, **_environment(launcher, recipe, output)}
     return Launch(
         argv=(str(launcher.python), "-m", "srtctl.cli.do_sweep", str(output / "config.yaml")),
         folder=launcher.checkout,
         output=output,
         log=output / "logs" / f"sweep_{allocation.job_id}.log",
-        environment={**environment, **dict(launcher.environment)},
+        environment={**_environment(launcher, recipe, output), **dict(launcher.environment)},
         signals_group=False,
     )
 
@@ -56,18 +56,18 @@ def srtctl_launch(
 def _environment(
     launcher: SrtctlLauncher, recipe: Mapping[str, Any], output: Path
 ) -> dict[str, str]:
+    """The orchestrator's environment; its checkout comes first, before a recipe's own PATH."""
     checkout = launcher.checkout
-    paths = [str(checkout / "bin"), os.environ.get("PATH", "")]
-    imports = [str(checkout / "src"), os.environ.get("PYTHONPATH", "")]
-    config = {"SRTSLURM_CONFIG": str(launcher.config)} if launcher.config else {}
-    return {
+    told = {
+        **os.environ,
         "SRTCTL_OUTPUT_DIR": str(output),
         "SRTCTL_SOURCE_DIR": str(checkout),
-        "PATH": os.pathsep.join(filter(None, paths)),
-        "PYTHONPATH": os.pathsep.join(filter(None, imports)),
-        **config,
+        **({"SRTSLURM_CONFIG": str(launcher.config)} if launcher.config else {}),
         **{name: str(value) for name, value in (recipe.get("environment") or {}).items()},
     }
+    for name, folder in (("PATH", checkout / "bin"), ("PYTHONPATH", checkout / "src")):
+        told[name] = os.pathsep.join(filter(None, (str(folder), told.get(name, ""))))
+    return told
 
 
 def _write_config(
@@ -110,15 +110,33 @@ def run_metadata(recipe: Mapping[str, Any], job_id: str) -> dict[str, Any]:
 
 
 def _resources(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """What srtctl has of the resources once its defaults are in.
+
+    Source: the properties of its ``ResourceConfig``, srt-slurm 1.0.68.
+    """
     resources = recipe.get("resources") or {}
-    answer = {name: resources.get(name) for name in ("gpu_type", "gpus_per_node")}
+    per_node = _count(resources.get("gpus_per_node")) or _GPUS_PER_NODE
+    answer: dict[str, Any] = {"gpu_type": resources.get("gpu_type"), "gpus_per_node": per_node}
     for role in _ROLES:
         part = (recipe.get("roles") or {}).get(role) or {}
-        nodes = part.get("nodes", resources.get(f"{role}_nodes"))
-        answer[f"{role}_nodes"] = 0 if nodes == "colocate" else nodes
-        answer[f"{role}_workers"] = part.get("workers", resources.get(f"{role}_workers"))
-        answer[f"gpus_per_{role}"] = part.get("gpus", resources.get(f"gpus_per_{role}"))
+        nodes = _count(part.get("nodes", resources.get(f"{role}_nodes")))
+        workers = _count(part.get("workers", resources.get(f"{role}_workers"))) or 0
+        gpus = _count(part.get("gpus", resources.get(f"gpus_per_{role}")))
+        if gpus is None and workers and nodes:
+            gpus = nodes * per_node // workers
+        elif gpus is None and workers and role == "decode" and nodes == 0:
+            gpus = answer["gpus_per_prefill"]  # it shares the nodes of prefill
+        answer[f"{role}_nodes"] = nodes
+        answer[f"{role}_workers"] = workers
+        answer[f"gpus_per_{role}"] = per_node if gpus is None else gpus
     return answer
+
+
+def _count(value: object) -> int | None:
+    """A count as the schema takes it: a number, digits, ``colocate`` (0), or nothing."""
+    if value is None:
+        return None
+    return 0 if value == "colocate" else int(str(value))
 
 
 def missing_result(output: Path, point: JobPoint) -> str:

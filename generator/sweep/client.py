@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from generator.documents import parse_document
 from generator.errors import ClusterFailure, InvalidInput, Problem
@@ -14,7 +15,7 @@ from generator.sweep.events import CancelledBy, Planned, PlannedRecipe
 from generator.sweep.folder import SweepFolder, SweepSettings
 from generator.sweep.history import Attempt, History, history
 from generator.sweep.looking import Look, Progress, glance, look, unseen
-from generator.sweep.planning import Plan, plan, planned_job
+from generator.sweep.planning import Plan, PlannedJob, plan, planned_job
 from generator.sweep.selection import Choice, chosen
 from generator.sweep.sending import Sender
 from generator.sweep.site_use import placement_of
@@ -90,12 +91,16 @@ class SweepClient:
         features = self.sender.cluster.features()
         placement = placement_of(self.site, features)
         wanted = chosen(view.statuses, choice)
-        jobs = [
-            planned_job(self._job_of(recipe, at_hand), points, why, placement)
-            for recipe, points, why in _by_recipe(view.history, wanted)
-        ]
-        if found := list(acceptance_problems(jobs, features, self.folder.root)):
-            raise InvalidInput(found)
+        jobs: list[PlannedJob] = []
+        problems: list[Problem] = []
+        for recipe, points, why in _by_recipe(view.history, wanted):
+            try:
+                jobs.append(planned_job(self._job_of(recipe, at_hand), points, why, placement))
+            except InvalidInput as error:
+                problems += error.problems
+        problems += acceptance_problems(jobs, features, self.folder.root)
+        if problems:
+            raise InvalidInput(problems)
         return plan(
             jobs,
             max_array_tasks=placement.max_array_tasks,
@@ -177,7 +182,11 @@ def added_points(recipes: Iterable[SweptRecipe], known: History) -> Planned:
         if points:
             planned.append(
                 PlannedRecipe(
-                    digest=recipe.digest, name=recipe.name, file=recipe.file, points=points
+                    digest=recipe.digest,
+                    name=recipe.name,
+                    file=recipe.file,
+                    points=points,
+                    seen_from=str(Path.cwd()),
                 )
             )
     return Planned(recipes=tuple(planned))

@@ -33,12 +33,17 @@ class CancelledBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRecipe:
-    """A recipe of the sweep with the points it is to give; ``file`` is its name to the user."""
+    """A recipe of the sweep with the points it is to give.
+
+    ``file`` is its name to the user, who saw it from the folder ``seen_from``; ledgers of before
+    have no such folder.
+    """
 
     digest: str
     name: str
     file: str
     points: tuple[str, ...]
+    seen_from: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-TIME_LIMIT = "time limit"
-OUT_OF_MEMORY = "out of memory"
-NODE_FAILURE = "node failure"
+from generator.cluster.protocol import Phase
 
 _LONGEST_CAUSE_CHARACTERS = 120
 # What differs between two jobs that fail alike: numbers, ids, node names, addresses, paths.
@@ -20,7 +18,7 @@ _IS_CODE = re.compile(r"(exit code|ended with|signal) \d+\Z")
 class Flake(StrEnum):
     """Failures of the infrastructure under a job: another attempt may well succeed."""
 
-    NODE = "node failure"
+    NODE = Phase.NODE_FAILURE.value
     NODE_ADDRESS = "node address"
     CONTAINER_START = "container start"
 
@@ -62,9 +60,9 @@ def cause_of(why: str, log_tail: str = "") -> str:
     >>> cause_of("exit code 3"), cause_of("time limit of 60 minutes")
     ('exit code 3', 'time limit')
     """
-    for known in (TIME_LIMIT, OUT_OF_MEMORY):
+    for known in (Phase.TIME_LIMIT, Phase.OUT_OF_MEMORY):
         if why.startswith(known):
-            return known
+            return known.value
     for flake, pattern in _FLAKES:
         if pattern.search(why) or pattern.search(log_tail):
             return flake.value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from generator.sweep.events import (
@@ -110,22 +110,21 @@ class History:
     arrays: Mapping[str, Array]
     foreign: int = 0
 
+    def all_attempts(self) -> Iterator[Attempt]:
+        """Every job of every submission, the latest last."""
+        for array in self.arrays.values():
+            yield from array.attempts
+
     def attempts(self, point: str) -> tuple[Attempt, ...]:
         """Every attempt at a point, the latest last."""
-        return tuple(
-            attempt
-            for array in self.arrays.values()
-            for attempt in array.attempts
-            if point in attempt.points
-        )
+        return tuple(attempt for attempt in self.all_attempts() if point in attempt.points)
 
     def tokens(self) -> dict[str, set[str]]:
         """The submissions that were to give each point; one that was never sent is absent."""
         tokens: dict[str, set[str]] = {}
-        for array in self.arrays.values():
-            for attempt in array.attempts:
-                for point in attempt.points:
-                    tokens.setdefault(point, set()).add(attempt.token)
+        for attempt in self.all_attempts():
+            for point in attempt.points:
+                tokens.setdefault(point, set()).add(attempt.token)
         return tokens
 
     def time_limit_s(self, attempt: Attempt) -> int:
@@ -134,12 +133,7 @@ class History:
 
     def latest_attempts(self) -> dict[str, Attempt]:
         """The attempt that counts, by point; points that were never sent are absent."""
-        return {
-            point: attempt
-            for array in self.arrays.values()
-            for attempt in array.attempts
-            for point in attempt.points
-        }
+        return {point: attempt for attempt in self.all_attempts() for point in attempt.points}
 
 
 def history(events: Iterable[Event]) -> History:
@@ -237,9 +231,7 @@ class _Building:
         for recipe in event.recipes:
             before = self.recipes.get(recipe.digest)
             points = dict.fromkeys([*(before.points if before else ()), *recipe.points])
-            self.recipes[recipe.digest] = PlannedRecipe(
-                digest=recipe.digest, name=recipe.name, file=recipe.file, points=tuple(points)
-            )
+            self.recipes[recipe.digest] = replace(recipe, points=tuple(points))
             self.points |= dict.fromkeys(recipe.points, recipe.digest)
 
     def _intend(self, event: Intended) -> None:

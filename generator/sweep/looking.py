@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from generator.cluster.job_file import RESULT_FILE, PointResult, read_result
 from generator.cluster.protocol import Cluster, StateReport
 from generator.cluster.starts import Start, read_starts
 from generator.errors import ClusterFailure, InvalidInput, Problem
+from generator.files import pasted
 from generator.sweep.events import End, Event
 from generator.sweep.folder import SweepFolder
 from generator.sweep.history import Array, History, history
@@ -98,12 +98,12 @@ def observe(
         report=report,
         starts=_starts(folder, arrays),
         at=at,
-        has_accounting=_has_accounting(cluster, report),
+        has_accounting=not arrays or _has_accounting(cluster, report),
     )
 
 
 def _has_accounting(cluster: Cluster, report: StateReport) -> bool:
-    """Whether sacct can ever answer; a silent controller is not asked again, that takes 20 s."""
+    """Whether sacct can ever answer; a silent controller is not asked again, that takes 10 s."""
     try:
         return not report.queue_answered or cluster.features().accounting
     except ClusterFailure:
@@ -124,20 +124,27 @@ def read_results(
         try:
             result = read_result(folder.point(point))
         except InvalidInput as error:
-            results[point] = Unreadable(why=str(error))
+            hint = f"delete it, then {_resumption(folder)}"
+            told = InvalidInput(replace(each, hint=hint) for each in error.problems)
+            results[point] = Unreadable(why=str(told))
             continue
         if result is not None:
             is_ours = result.token in tokens.get(point, ())
-            results[point] = result if is_ours else _foreign(folder.point(point), result)
+            results[point] = result if is_ours else _foreign(folder, point, result)
     return results
 
 
-def _foreign(folder: Path, result: PointResult) -> Unreadable:
+def _foreign(folder: SweepFolder, point: str, result: PointResult) -> Unreadable:
     """A result that no job of this sweep can have written."""
     message = f"is of a submission {result.token!r} that the ledger does not have for this point"
-    hint = "restore the ledger it belongs to, or delete the file, then pdrecipe resume"
-    problem = Problem(message=message, hint=hint, source=str(folder / RESULT_FILE))
+    hint = f"restore the ledger it belongs to, or delete the file, then {_resumption(folder)}"
+    problem = Problem(message=message, hint=hint, source=str(folder.point(point) / RESULT_FILE))
     return Unreadable(why=str(InvalidInput(problem)))
+
+
+def _resumption(folder: SweepFolder) -> str:
+    """The command to paste."""
+    return f"pdrecipe resume {pasted(folder.root)}"
 
 
 def _starts(

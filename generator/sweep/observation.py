@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from generator.cluster.job_file import PointResult
-from generator.cluster.protocol import StateReport
+from generator.cluster.protocol import JobState, StateReport
 from generator.cluster.starts import Start
 
 
@@ -35,6 +35,10 @@ class Observation:
     at: float = 0.0
     has_accounting: bool = True
     unsettled: frozenset[str] = frozenset()
+
+    def job(self, task_id: str | None, token: str) -> JobState | None:
+        """What the cluster says of a submission's job; None where nothing is known of it."""
+        return self.report.job(task_id, token) if self.report else None
 
     def starts_of(self, token: str, index: int) -> tuple[Start, ...]:
         """Every start that a job wrote down."""

@@ -20,12 +20,14 @@ def changed_files(folder: SweepFolder, known: History) -> list[str]:
     """The files, as they were named, that now hold a recipe the sweep does not have.
 
     Other words for the same recipe and other concurrencies are no change. A file that is not there
-    says nothing: names are seen from where the sweep was submitted.
+    says nothing. Names are looked up where the sweep was submitted, wherever this runs.
     """
-    by_file: dict[str, list[PlannedRecipe]] = {}
+    by_file: dict[Path, list[PlannedRecipe]] = {}
     for recipe in known.recipes.values():
-        by_file.setdefault(recipe.file, []).append(recipe)
-    return [file for file, recipes in by_file.items() if _is_changed(folder, file, recipes)]
+        by_file.setdefault(Path(recipe.seen_from) / recipe.file, []).append(recipe)
+    return [
+        recipes[0].file for path, recipes in by_file.items() if _is_changed(folder, path, recipes)
+    ]
 
 
 def changes_notice(changed: list[str], folder: str) -> str:
@@ -39,15 +41,14 @@ def changes_notice(changed: list[str], folder: str) -> str:
     )
 
 
-def _is_changed(folder: SweepFolder, file: str, recipes: Iterable[PlannedRecipe]) -> bool:
-    path = Path(file)
+def _is_changed(folder: SweepFolder, path: Path, recipes: Iterable[PlannedRecipe]) -> bool:
     try:
         if not path.is_file():
             return False
-        text = read_text(path, file)
+        text = read_text(path, str(path))
         if any(_copy(folder, recipe) == text for recipe in recipes):
             return False
-        now = {each.digest for each in swept_recipes(parse_document(text, file))}
+        now = {each.digest for each in swept_recipes(parse_document(text, str(path)))}
     except (InvalidInput, OSError):
         return True  # whatever it holds now, it is not that recipe
     return not now <= {recipe.digest for recipe in recipes}

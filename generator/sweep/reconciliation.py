@@ -9,7 +9,7 @@ from generator.cluster.job_file import DONE, PointResult
 from generator.cluster.protocol import JobState, Phase
 from generator.cluster.starts import Start, requeues
 from generator.sweep.events import CancelledBy, End, Ended, Event, Requeued, Running
-from generator.sweep.failures import NODE_FAILURE, OUT_OF_MEMORY, TIME_LIMIT, cause_of
+from generator.sweep.failures import cause_of
 from generator.sweep.history import Attempt, History, Seen
 from generator.sweep.observation import Observation, Unreadable
 from generator.wording import plural
@@ -39,8 +39,8 @@ def reconcile(history: History, seen: Observation) -> Reconciliation:
     """
     events: list[Event] = list(_late_results(history, seen))
     unsettled: set[str] = set()
-    for attempt in _attempts(history):
-        job = _job(attempt, seen)
+    for attempt in history.all_attempts():
+        job = seen.job(attempt.task_id, attempt.token)
         starts = seen.starts_of(attempt.token, attempt.index)
         missed = list(_missed_requeues(attempt, starts))
         events += missed
@@ -62,10 +62,6 @@ def reconcile(history: History, seen: Observation) -> Reconciliation:
     return Reconciliation(events=tuple(events), unsettled=frozenset(unsettled))
 
 
-def _job(attempt: Attempt, seen: Observation) -> JobState | None:
-    return seen.report.job(attempt.task_id, attempt.token) if seen.report else None
-
-
 def _without_result(attempt: Attempt, seen: Observation) -> set[str]:
     """The open points of which surely no result can be read."""
     return {
@@ -73,11 +69,6 @@ def _without_result(attempt: Attempt, seen: Observation) -> set[str]:
         for point in attempt.open_points
         if not isinstance(seen.results.get(point), Unreadable)
     }
-
-
-def _attempts(history: History) -> Iterator[Attempt]:
-    for array in history.arrays.values():
-        yield from array.attempts
 
 
 def _late_results(history: History, seen: Observation) -> Iterator[Ended]:
@@ -218,12 +209,8 @@ def _verdict_of(job: JobState) -> _Verdict | None:
         case Phase.CANCELLED:
             told = job.reason if job.asked == "queue" else ""  # Slurm's words are for its users
             return _Verdict(state=End.CANCELLED, why=told or "cancelled on the cluster")
-        case Phase.TIME_LIMIT:
-            why = TIME_LIMIT
-        case Phase.OUT_OF_MEMORY:
-            why = OUT_OF_MEMORY
-        case Phase.NODE_FAILURE:
-            why = NODE_FAILURE
+        case Phase.TIME_LIMIT | Phase.OUT_OF_MEMORY | Phase.NODE_FAILURE:
+            why = job.phase.value
         case _:
             why = _failure(job)
     return _Verdict(state=End.FAILED, why=why, cause=cause_of(why), exit_code=job.exit_code)

@@ -65,12 +65,7 @@ _FROM_END = {
 
 def point_statuses(history: History, seen: Observation) -> tuple[PointStatus, ...]:
     """Every point in the order of the plan."""
-    attempts = Counter(
-        point
-        for array in history.arrays.values()
-        for attempt in array.attempts
-        for point in attempt.points
-    )
+    attempts = Counter(point for each in history.all_attempts() for point in each.points)
     latest = history.latest_attempts()
     return tuple(
         _status(point, latest[point], attempts[point], seen)
@@ -88,7 +83,7 @@ def _never_sent(point: str, recipe: str, seen: Observation) -> PointStatus:
 
 def _status(point: str, attempt: Attempt, attempts: int, seen: Observation) -> PointStatus:
     ended = attempt.ended.get(point)
-    job = seen.report.job(attempt.task_id, attempt.token) if seen.report else None
+    job = seen.job(attempt.task_id, attempt.token)
     state, why = _by_result(point, seen) or (
         _by_ledger(ended, job) if ended else _by_cluster(attempt, job, seen)
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from generator.cluster.protocol import Cluster, JobState, Phase, StateReport
 from generator.errors import ClusterFailure, Problem
 from generator.sweep.events import CancelledBy, End, Ended, Event, Released
-from generator.sweep.failures import NODE_FAILURE
+from generator.sweep.failures import Flake
 from generator.sweep.folder import SweepFolder
 from generator.sweep.history import Attempt, History
 from generator.sweep.looking import Look, Pause
@@ -62,7 +62,7 @@ def healthy_configurations(history: History) -> frozenset[str]:
     """Configurations of which a job gave a result."""
     return frozenset(
         attempt.configuration
-        for attempt in _attempts(history)
+        for attempt in history.all_attempts()
         if any(ended.state is End.DONE for ended in attempt.ended.values())
     )
 
@@ -131,13 +131,8 @@ def is_alive(job: JobState | None) -> bool:
 
 def _may_return(attempt: Attempt) -> bool:
     return not attempt.open_points and any(
-        ended.state is End.LOST or ended.cause == NODE_FAILURE for ended in attempt.ended.values()
+        ended.state is End.LOST or ended.cause == Flake.NODE for ended in attempt.ended.values()
     )
-
-
-def _attempts(history: History) -> Iterator[Attempt]:
-    for array in history.arrays.values():
-        yield from array.attempts
 
 
 # --- canaries ---------------------------------------------------------------------------------
@@ -148,8 +143,8 @@ def _releases(look: Look, ended: set[tuple[str, int]]) -> Duties:
     healthy = healthy_configurations(look.history)
     events: list[Event] = []
     release: list[str] = []
-    for attempt in _attempts(look.history):
-        job = _job(attempt, look.observation)
+    for attempt in look.history.all_attempts():
+        job = look.observation.job(attempt.task_id, attempt.token)
         if job is None or job.phase is not Phase.HELD or not attempt.open_points:
             continue
         if (attempt.token, attempt.index) in ended or attempt.task_id is None:
@@ -194,9 +189,9 @@ def _waiting(look: Look) -> list[Attempt]:
     phases = (Phase.PENDING, Phase.HELD)
     return [
         attempt
-        for attempt in _attempts(look.history)
+        for attempt in look.history.all_attempts()
         if attempt.open_points
-        and (job := _job(attempt, look.observation)) is not None
+        and (job := look.observation.job(attempt.task_id, attempt.token)) is not None
         and job.phase in phases
         and not attempt.runs
     ]
@@ -204,10 +199,10 @@ def _waiting(look: Look) -> list[Attempt]:
 
 def _failed_canaries(history: History) -> frozenset[str]:
     """Configurations with no healthy job and none on its way that would tell."""
-    told = {attempt.configuration for attempt in _attempts(history) if not attempt.is_held}
+    told = {attempt.configuration for attempt in history.all_attempts() if not attempt.is_held}
     on_the_way = {
         attempt.configuration
-        for attempt in _attempts(history)
+        for attempt in history.all_attempts()
         if not attempt.is_held and attempt.open_points
     }
     return frozenset(told - on_the_way - healthy_configurations(history))
@@ -230,9 +225,9 @@ def _undead(history: History, seen: Observation) -> tuple[str, ...]:
     latest = history.latest_attempts()
     return tuple(
         attempt.task_id
-        for attempt in _attempts(history)
+        for attempt in history.all_attempts()
         if attempt.task_id is not None
-        and is_alive(_job(attempt, seen))
+        and is_alive(seen.job(attempt.task_id, attempt.token))
         and (_is_cancelled(attempt) or all(latest[each] is not attempt for each in attempt.points))
     )
 
@@ -241,7 +236,3 @@ def _is_cancelled(attempt: Attempt) -> bool:
     return not attempt.open_points and any(
         ended.state is End.CANCELLED for ended in attempt.ended.values()
     )
-
-
-def _job(attempt: Attempt, seen: Observation) -> JobState | None:
-    return seen.report.job(attempt.task_id, attempt.token) if seen.report else None
