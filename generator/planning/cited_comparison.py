@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
 from generator.planning.cited_work import CitedWork, cited_works
+from generator.planning.deployments import serving_point
 from generator.planning.efficiency import Phase
+from generator.planning.numbers import Array
 from generator.planning.phase_work import PhaseWork
 from generator.planning.plan_facts import CitedPoint
 from generator.planning.speculation import tokens_per_step
@@ -103,19 +107,22 @@ def _predictions(cited: CitedWork) -> dict[Quantity, float]:
 def _figures(
     cited: CitedWork, seconds: _Seconds, *, acceptance_rate: float
 ) -> dict[Quantity, float]:
-    """Both phases undisturbed by each other, in the closed loop.
-
-    Throughput is the least of the prefill rate, the decode rate and concurrency over latency. The
-    decode rate is the latter without prefill and transfer, so that it never is the least.
-    """
+    """Both phases in the closed loop of ``serving_point``."""
     point, prompt = cited.point, cited.prefill
     step_s = seconds(Phase.DECODE, cited.step)
-    tpot_s = step_s / tokens_per_step(point.speculative_tokens, acceptance_rate)
-    latency_s = (
-        seconds(Phase.PREFILL, prompt.alone) + cited.transfer_s + (point.workload.osl - 1) * tpot_s
+    serves = serving_point(
+        point.workload,
+        prompts_per_s=_one(cited.prefill_workers / seconds(Phase.PREFILL, prompt.each_of_batch)),
+        alone_s=_one(seconds(Phase.PREFILL, prompt.alone)),
+        transfer_s=_one(cited.transfer_s),
+        tpot_s=_one(step_s / tokens_per_step(point.speculative_tokens, acceptance_rate)),
+        concurrency=_one(point.concurrency),
     )
-    prefill_rate = cited.prefill_workers / seconds(Phase.PREFILL, prompt.each_of_batch)
-    return _quantities(point, tpot_s, min(prefill_rate, point.concurrency / latency_s))
+    return _quantities(point, float(serves.tpot_s[0]), float(serves.requests_per_s[0]))
+
+
+def _one(value: float) -> Array:
+    return np.array([value])
 
 
 def _taking_turns(cited: CitedWork, seconds: _Seconds) -> dict[Quantity, float]:
