@@ -14,7 +14,13 @@ from generator.cli.output import table
 from generator.planning.cited_comparison import Comparison, Quantity, cited_comparisons
 from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
 from generator.planning.cited_view import cited_document, cited_notes, cited_table
-from generator.planning.efficiency import Efficiency, EfficiencyTable, Phase
+from generator.planning.efficiency import (
+    Efficiency,
+    EfficiencyTable,
+    Factors,
+    MeasuredAcceptance,
+    Phase,
+)
 from generator.planning.efficiency_fit import Observation, Says, fit_phases
 from generator.planning.phase_work import PhaseWork
 from generator.planning.plan_costs import chosen_costs
@@ -205,10 +211,26 @@ def test_no_factors_of_a_phase() -> None:
 def test_own_factors_stand_before_the_public_points() -> None:
     """Even of another release; what none of them is of is taken from the public points."""
     own = efficiency(factor=3, version="0.20.0")
-    costs, notes = chosen_costs("gb300", "0.26.0", [own])
+    costs, notes = chosen_costs("gb300", "0.26.0", Factors(efficiencies=(own,)))
     assert costs.decode == own
     assert costs.prefill == cited_efficiencies().of("gb300", "0.26.0", Phase.PREFILL).efficiency
     assert any("0.20.0" in note for note in notes)
+
+
+def test_the_acceptance_rate_is_the_given_one_then_the_measured_then_the_public() -> None:
+    """Of counts of drafts the one with the most points is best known."""
+    measured = tuple(
+        MeasuredAcceptance(speculative_tokens=drafts, acceptance_rate=rate, points=points)
+        for drafts, rate, points in ((1, 0.8, 4), (3, 0.6, 9), (2, 0.7, 9))
+    )
+    factors = Factors(acceptance=measured)
+    assert chosen_costs("gb300", "0.26.0", factors, 0.5)[0].acceptance_rate == 0.5
+    costs, notes = chosen_costs("gb300", "0.26.0", factors)
+    assert costs.acceptance_rate == 0.6
+    assert "acceptance rate: median of 9 points with MTP 3" in notes
+    public, notes = chosen_costs("gb300", "0.26.0")
+    assert public.acceptance_rate == cited_acceptance_rate()
+    assert any(note.startswith("acceptance rate: not published") for note in notes)
 
 
 # --- public points ----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from generator.checks.known_models import chosen_model
 from generator.errors import InvalidInput
 from generator.planning.efficiency import Phase
-from generator.planning.efficiency_file import read_efficiencies
+from generator.planning.efficiency_file import read_factors
 from generator.planning.measured_efficiency import EfficiencyCalibration, calibrated
 from generator.results.engine_pool import EnginePool
 from generator.results.point import Invalidity, Latencies, MeasuredPoint, Origin
@@ -203,7 +203,7 @@ def test_the_answer_is_the_file_that_roofline_reads(tmp_path: Path) -> None:
     results, out = made(studies(Truth()), tmp_path), tmp_path / "factors.json"
     document = answer("--results", results, "--out", str(out))
     assert json.loads(out.read_text(encoding="utf-8")) == document
-    assert [each.phase for each in read_efficiencies(out)] == [Phase.PREFILL, Phase.DECODE]
+    assert [each.phase for each in read_factors(out).efficiencies] == [Phase.PREFILL, Phase.DECODE]
     predicted = json.loads(run(*ROOFLINE, "--efficiency", str(out), "--json").stdout)
     Draft202012Validator(schema("roofline")).validate(predicted)
     expected = 1.5 * predicted["step_ms"] + 6

@@ -17,7 +17,8 @@ from generator.cli.output import echo, paragraph, table, talk
 from generator.errors import InvalidInput, Problem
 from generator.files import write_text_atomically
 from generator.hf_config import load_architecture
-from generator.planning.efficiency_file import efficiency_document, read_efficiencies
+from generator.planning.efficiency import NO_FACTORS
+from generator.planning.efficiency_file import efficiency_document, read_factors
 from generator.planning.efficiency_view import (
     acceptance_lines,
     efficiency_notes,
@@ -35,12 +36,12 @@ _MODEL_KEYS = ("model.repo", "model.path")
 
 
 def efficiency_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --efficiency, which gives the command ``efficiencies``: those of the file, or none."""
+    """Add --efficiency, which gives the command ``factors``: those of the file, or none."""
     return click.option(
         "--efficiency",
-        "efficiencies",
+        "factors",
         type=click.Path(path_type=Path),
-        callback=lambda _, __, path: read_efficiencies(path) if path else (),
+        callback=lambda _, __, path: read_factors(path) if path else NO_FACTORS,
         help="File of factors, as calibrate --results --out makes it.",
     )(command)
 

@@ -19,7 +19,7 @@ from generator.facts import MeasuredProfile
 from generator.files import write_bytes_atomically, write_text_atomically
 from generator.parallel import parse_layout
 from generator.planning.base_spec import subject_of_model, subject_of_spec
-from generator.planning.efficiency import Efficiency
+from generator.planning.efficiency import Factors
 from generator.planning.latency import Limits
 from generator.planning.plan import Plan, Question, make_plan, question_problems
 from generator.planning.plan_document import plan_document
@@ -51,7 +51,9 @@ _FIGURES = (".svg", ".png")
 @click.option("--engine-version", help=f"vLLM version; {_DEFAULT_VERSION}.")
 @click.option("--ttft-ms", type=float, help="Longest time to the first token.")
 @click.option("--tpot-ms", type=float, help="Longest time per token.")
-@click.option("--acceptance-rate", type=float, help="Of drafted tokens; that of public points.")
+@click.option(
+    "--acceptance-rate", type=float, help="Of drafted tokens; as measured, in the file or public."
+)
 @click.option("--top", type=int, default=10, show_default=True, help="Most recipes to propose.")
 @click.option("--why", "layout", metavar="LAYOUT", help="Judge one layout, such as TP16+EP.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the sweep as a spec.")
@@ -77,7 +79,7 @@ def plan(
     out: Path | None,
     as_json: bool,
     profiles: tuple[MeasuredProfile, ...],
-    efficiencies: tuple[Efficiency, ...],
+    factors: Factors,
 ) -> None:
     """Judge every prefill/decode deployment and propose the few that are worth a GPU.
 
@@ -93,7 +95,7 @@ def plan(
             tpot_s=math.inf if tpot_ms is None else tpot_ms / 1000,
         ),
         most_deployments=top,
-        efficiencies=efficiencies,
+        factors=factors,
         acceptance_rate=acceptance_rate,
     )
     described = _described(

@@ -84,6 +84,36 @@ class Efficiency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredAcceptance:
+    """The median share of drafted tokens accepted, over the points that drafted so many."""
+
+    speculative_tokens: int
+    acceptance_rate: float
+    points: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """Everything that points of one's own said: efficiencies, and what was accepted of drafts."""
+
+    efficiencies: tuple[Efficiency, ...] = ()
+    acceptance: tuple[MeasuredAcceptance, ...] = ()
+
+    @property
+    def best_known_acceptance(self) -> MeasuredAcceptance | None:
+        """Of the count of drafts with the most points, then of the most drafts; None without any.
+
+        One rate stands for every count: each draft is accepted with the same chance.
+        """
+        return max(
+            self.acceptance, key=lambda each: (each.points, each.speculative_tokens), default=None
+        )
+
+
+NO_FACTORS = Factors()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenEfficiency:
     """The factors to predict with, and in ``note`` where they are not of what was asked for."""
 

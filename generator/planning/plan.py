@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
 from generator.planning.candidate import Candidate, Shape, bounded
-from generator.planning.efficiency import Efficiency
+from generator.planning.efficiency import NO_FACTORS, Factors
 from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
 from generator.planning.legal_engine import Engines
@@ -59,12 +59,12 @@ class Plan:
 class Question:
     """How a subject is to be planned: limits on latency, recipes to run, factors to predict with.
 
-    Without an acceptance rate it is that of the public points.
+    Without an acceptance rate it is that of the factors, then that of the public points.
     """
 
     limits: Limits
     most_deployments: int
-    efficiencies: tuple[Efficiency, ...] = ()
+    factors: Factors = NO_FACTORS
     acceptance_rate: float | None = None
 
 
@@ -95,7 +95,7 @@ def make_plan(
     costs, notes = chosen_costs(
         subject.gpu.name,
         subject.spec.engine.version,
-        question.efficiencies,
+        question.factors,
         question.acceptance_rate,
     )
     limits = question.limits

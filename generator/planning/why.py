@@ -74,7 +74,7 @@ def why(
     costs, _ = chosen_costs(
         subject.gpu.name,
         subject.spec.engine.version,
-        question.efficiencies,
+        question.factors,
         question.acceptance_rate,
     )
     judge = Judge(subject)
