@@ -241,6 +241,20 @@ def test_a_request_beyond_the_cache_is_told_how_long_it_may_be() -> None:
     assert isinstance(Judge(longer).verdict("prefill", kind, layout), Rejection)
 
 
+def test_more_racks_have_more_workers_and_no_larger_engines() -> None:
+    subject = article_subject()
+    (dtype,) = subject.specs
+    spec = replace(subject.spec, cluster=replace(subject.spec.cluster, nodes=36))
+    two = replace(subject, specs={dtype: spec})
+    assert two.gpus_per_engine == subject.gpus_per_engine == 72
+    one = article_plan()
+    found = found_in(two, enumerate_engines(Judge(two)))
+    assert found.combinations > 3 * one.search.combinations
+    assert max(each.gpus for each in found.frontier) > 72
+    best, before = found.frontier[0], one.search.frontier[0]
+    assert best.total_tokens_per_s_per_gpu >= before.total_tokens_per_s_per_gpu
+
+
 def test_pipelines_do_not_draft() -> None:
     verdicts = list(
         Judge(small_subject("deepseek-ai--DeepSeek-R1", nodes=4)).verdicts(parse_layout("TP4PP2"))

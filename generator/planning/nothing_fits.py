@@ -17,7 +17,7 @@ from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
 from generator.planning.legal_engine import ROLES, Engines
 from generator.planning.phases import Costs
-from generator.planning.rejection import Reason, Rejection
+from generator.planning.rejection import Reason, Rejection, refused_by_reason
 from generator.planning.search import DeploymentSpace, candidate_at, search
 from generator.planning.subject import Subject, require_plannable
 from generator.wording import plural
@@ -42,9 +42,12 @@ def nothing_fits(subject: Subject, engines: Engines, costs: Costs) -> NothingFit
 
 
 def _nearest(rejections: Iterable[Rejection]) -> Rejection | None:
-    """The rejection for memory that lacks the smallest share."""
-    short = [each for each in rejections if each.reason in _OF_MEMORY]
-    return min(short, key=lambda each: each.shortage, default=None)
+    """The rejection for memory that lacks the smallest share, else that which came furthest."""
+    refused = refused_by_reason(rejections)
+    short = [each.nearest for each in refused if each.reason in _OF_MEMORY]
+    if short:
+        return min(short, key=lambda each: each.shortage)
+    return refused[-1].nearest if refused else None
 
 
 def _more_nodes(subject: Subject, costs: Costs) -> str:

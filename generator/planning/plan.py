@@ -148,4 +148,5 @@ def _valid(
         for each in outcomes:
             if isinstance(each, RefusedDeployment):
                 refused[each.proposed.shape] = each
-    raise InvalidInput(problem for each in refused.values() for problem in each.problems)
+    problems = [problem for each in refused.values() for problem in each.problems]
+    raise InvalidInput(dict.fromkeys(problems))
