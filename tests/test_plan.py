@@ -36,7 +36,7 @@ from generator.planning.proposed_spec import (
     validated,
     write_proposed,
 )
-from generator.planning.references import Reference
+from generator.planning.references import Reference, RefusedReference, references
 from generator.planning.rejection import Reason, Rejection
 from generator.planning.search import DeploymentSpace, Search, search
 from generator.planning.subject import Subject
@@ -316,8 +316,8 @@ def test_the_throughput_end_has_the_articles_shapes() -> None:
 
 
 def test_what_beats_the_articles_low_latency_shape_is_said() -> None:
-    references = [each for each in article_plan().references if isinstance(each, Reference)]
-    (first,) = [each for each in references if each.predicted.concurrency == 1]
+    own = [each for each in article_plan().references if isinstance(each, Reference)]
+    (first,) = [each for each in own if each.predicted.concurrency == 1]
     assert first.file == "1xtp8-1xtp8-mtp-cc1-4"
     assert first.measured is not None
     assert first.predicted.tokens_per_s_per_user == pytest.approx(180, rel=1e-6)
@@ -330,9 +330,9 @@ def test_what_beats_the_articles_low_latency_shape_is_said() -> None:
 
 def test_no_bound_is_slower_than_a_prediction_or_a_measurement() -> None:
     plan = article_plan()
-    references = [each for each in plan.references if isinstance(each, Reference)]
+    own = [each for each in plan.references if isinstance(each, Reference)]
     measured = 0
-    shown: tuple[PlannedPoint | Reference, ...] = (*plan.points, *references)
+    shown: tuple[PlannedPoint | Reference, ...] = (*plan.points, *own)
     for each in shown:
         bound, predicted, point = each.bound, each.predicted, each.measured
         assert bound.tpot_s <= predicted.tpot_s
@@ -408,3 +408,32 @@ def test_writing_a_users_spec_elsewhere_is_refused(tmp_path: Path) -> None:
     plan = article_plan()
     with pytest.raises(InvalidInput, match="another folder"):
         write_proposed(plan.subject, plan.proposed, tmp_path / "spec.yaml")
+
+
+def test_published_deployments_stand_beside_the_plan_of_a_model() -> None:
+    """Float32 states leave the article's throughput shape too little KV cache, which is said."""
+    subject = small_subject("Qwen--Qwen3.8-2.4T-A95B-NVFP4", nodes=18)
+    judge = Judge(subject)
+    headline, fast = references(judge, costs(), ())
+    assert isinstance(headline, RefusedReference)
+    assert headline.file == "throughput headline"
+    assert headline.reason == "holds at most 1,920 of 2,560 requests with these flags"
+    assert isinstance(fast, Reference)
+    assert fast.file == "interactivity headline"
+    assert fast.measured is not None
+
+
+def test_a_plan_shows_the_public_points_that_its_factors_are_fitted_to() -> None:
+    """All fourteen published figures, each kept by its bound."""
+    plan = article_plan()
+    assert len(plan.public) == 14
+    assert all(each.is_bounded for each in plan.public)
+
+
+@pytest.mark.parametrize(
+    ("model", "dtypes"),
+    [("Qwen--Qwen3.5-27B", ("fp8", "auto")), ("nvidia--Qwen3-235B-A22B-NVFP4", ("fp8",))],
+)
+def test_a_cache_dtype_is_tried_once(model: str, dtypes: tuple[str, ...]) -> None:
+    """The NVFP4 checkpoint has an FP8 KV scheme, so that auto would be the same again."""
+    assert tuple(small_subject(model, nodes=2).specs) == dtypes

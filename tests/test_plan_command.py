@@ -205,6 +205,7 @@ def test_factors_of_ones_own_points_come_first(tmp_path: Path) -> None:
     own = json.loads(run("plan", str(SPEC), "--efficiency", str(factors), "--json").stdout)
     public = json.loads(run("plan", str(SPEC), "--json").stdout)
     assert own["efficiencies"]["decode"]["factor"] == pytest.approx(3.0, rel=1e-3)
+    assert (len(own["public_points"]), len(public["public_points"])) == (0, 14)
     assert own["acceptance_rate"] == pytest.approx(0.5, abs=1e-6)
     assert own["efficiencies"]["decode"]["source"].startswith(str(results))
     fastest = [each["frontier"][-1]["tokens_per_s_per_user"] for each in (own, public)]

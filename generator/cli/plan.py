@@ -19,6 +19,7 @@ from generator.facts import MeasuredProfile
 from generator.files import write_bytes_atomically, write_text_atomically
 from generator.parallel import parse_layout
 from generator.planning.base_spec import subject_of_model, subject_of_spec
+from generator.planning.cited_view import cited_notes, cited_table
 from generator.planning.efficiency import Factors
 from generator.planning.latency import Limits
 from generator.planning.plan import Plan, Question, make_plan, question_problems
@@ -169,11 +170,12 @@ def _explain(subject: Subject, question: Question, layout: str, *, as_json: bool
         echo(json.dumps(why_document(answer), indent=2))
         return
     headers, rows = why_table(answer)
-    if rows:
-        echo(f"{table(headers, rows)}\n")
-    if refused := refusal_rows(answer):
-        echo(f"{definitions(refused)}\n")
-    for text in why_sentences(answer):
+    refused = refusal_rows(answer)
+    blocks = ([table(headers, rows)] if rows else []) + ([definitions(refused)] if refused else [])
+    echo("\n\n".join(blocks))
+    for index, text in enumerate(why_sentences(answer)):
+        if not index:
+            echo()
         paragraph(text)
 
 
@@ -198,11 +200,17 @@ def _show(made: Plan) -> None:
         paragraph(text)
     echo(f"\n{table(*sweep_table(made))}\n")
     if made.references:
-        echo(f"{table(*reference_table(made))}\n\n{definitions(reference_rows(made))}\n")
+        echo(f"{table(*reference_table(made))}\n")
+    if beaten := reference_rows(made):
+        echo(f"{definitions(beaten)}\n")
     echo(f"{definitions(cost_rows(made))}\n")
     echo(f"engines refused (--why LAYOUT):\n{definitions(rejection_rows(made))}\n")
     for text in assumptions(made):
         paragraph(text)
+    if made.public:
+        echo(f"\n{table(*cited_table(made.public))}\n")
+        for text in cited_notes(made.public):
+            paragraph(text)
 
 
 def _draw(made: Plan, out: Path) -> None:

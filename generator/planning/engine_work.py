@@ -111,12 +111,11 @@ class EngineWork:
 
     def without_head(self) -> EngineWork:
         """The same layers alone."""
-        passes = {
-            name: replace(weights, head=PassedWeights())
-            for name, weights in (("decoder", self.decoder), ("draft", self.draft))
-            if weights is not None
-        }
-        return replace(self, **passes)
+        return replace(
+            self,
+            decoder=replace(self.decoder, head=PassedWeights()),
+            draft=replace(self.draft, head=PassedWeights()) if self.draft else None,
+        )
 
 
 def engine_work(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
 from generator.planning.candidate import Candidate, Shape, bounded
+from generator.planning.cited_comparison import Comparison, cited_comparisons
+from generator.planning.cited_efficiency import cited_efficiencies
 from generator.planning.efficiency import NO_FACTORS, Factors
 from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
@@ -41,7 +43,10 @@ class PlannedPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What was found for a subject. ``refused`` were on the frontier but do not hold or start."""
+    """What was found for a subject; ``public`` are points that its factors are fitted to.
+
+    ``refused`` were on the frontier but do not hold or start.
+    """
 
     subject: Subject
     costs: Costs
@@ -53,6 +58,7 @@ class Plan:
     references: tuple[Reference | RefusedReference, ...]
     cost: SweepCost
     notes: tuple[str, ...]
+    public: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +135,14 @@ def make_plan(
         references=tuple(references(judge, costs, found.frontier)),
         cost=sweep_cost(subject, engines, space, found, predicted),
         notes=notes,
+        public=_fitted_to(costs),
     )
+
+
+def _fitted_to(costs: Costs) -> tuple[Comparison, ...]:
+    """The public points, where a phase is predicted by factors of them."""
+    public = cited_efficiencies().efficiencies
+    return tuple(cited_comparisons()) if {costs.prefill, costs.decode} & {*public} else ()
 
 
 def _valid(

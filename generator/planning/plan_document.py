@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from generator.planning.candidate import Candidate
+from generator.planning.cited_view import cited_document
 from generator.planning.plan import Plan
 from generator.planning.plan_facts import CitedPoint
 from generator.planning.proposed_spec import ValidDeployment
@@ -71,6 +72,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "requests_per_concurrency": cost.requests_per_concurrency,
         },
         "notes": list(plan.notes),
+        "public_points": cited_document(plan.public),
     }
 
 
