@@ -92,7 +92,8 @@ demo: $(INSTALLED) ## without GPUs: recipes, their rehearsals, the frontier (15 
 	@$(BIN)/pdrecipe collect $(DEMO)/sweep --out $(DEMO)/results.jsonl
 	@$(BIN)/pdrecipe pareto $(DEMO)/results.jsonl --out $(DEMO)/frontier.svg
 	@$(BIN)/pdrecipe report $(DEMO)/results.jsonl $(SPEC) --out $(DEMO)/report.html
-	@echo "==> $(DEMO)/frontier.svg and $(DEMO)/report.html: simulated engines, no speed was measured"
+	@echo "==> simulated engines, no speed was measured: $(DEMO)/cc2560/rehearsal.svg," \
+	  "$(DEMO)/frontier.svg, $(DEMO)/report.html"
 
 rack: ## a real Slurm with 18 virtual GB300 nodes on this machine (Debian, root)
 	@$(PYTHON) -m tests.rack up

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 
 def networks() -> set[str]:
-    """The network namespaces that have a process."""
+    """The network namespaces of this process's descendants, and of processes nobody is above.
+
+    Those of other rehearsals on this machine are below a process that still lives elsewhere.
+    """
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            found.add((process / "ns/net").readlink().name)
+        with suppress(OSError, ValueError):
+            own = network(int(process.name))
+            above = [pid for pid in ancestors(int(process.name)) if network(pid) != own]
+            if not above or os.getpid() in above:
+                found.add(own)
     return found
+
+
+def network(pid: int) -> str:
+    return Path(f"/proc/{pid}/ns/net").readlink().name
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The parents of a process up to the first one, which is left out."""
+    while True:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        pid = int(fields[1])
+        if pid <= 1:
+            return
+        yield pid
 
 
 def processes_in(folder: Path) -> list[str]:
