@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from generator.bounds.phase_work import PhaseWork, decode_step_work, prefill_work
 from generator.checks.known_models import chosen_model
+from generator.efficiency.measured_engines import MeasuredEngines, measured_engines
 from generator.parallel import parse_layout
-from generator.planning.measured_engines import MeasuredEngines, measured_engines
-from generator.planning.phase_work import PhaseWork, decode_step_work, prefill_work
 from generator.results.distribution import Distribution, distribution
 from generator.results.engine_pool import EnginePool, configuration_label
 from generator.results.point import (

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.bounds.communication import communication_s
+from generator.bounds.decode import StepBound, decode_step, touched_share
+from generator.bounds.engine_work import EngineWork, Experts
+from generator.bounds.planned_work import planned_work
+from generator.bounds.prefill import PrefillBound, prefill_bound, transfer_s
 from generator.engine_options import options_from_flags
 from generator.facts import engine_defaults, gpu
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.parallel import parse_layout
-from generator.planning.communication import communication_s
-from generator.planning.decode_bound import StepBound, decode_step, touched_share
-from generator.planning.engine_work import EngineWork, Experts
-from generator.planning.planned_work import planned_work
-from generator.planning.prefill_bound import PrefillBound, prefill_bound, transfer_s
 from generator.weights import decoder_pass, parameter_counts
 
 MODEL = "Qwen--Qwen3.8-2.4T-A95B-NVFP4"

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.bounds.phase_work import PhaseWork
+from generator.bounds.speculation import acceptance_rate_of, tokens_per_step
 from generator.cli.output import table
-from generator.planning.cited_comparison import Comparison, Quantity, cited_comparisons
-from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
-from generator.planning.cited_view import cited_document, cited_notes, cited_table
-from generator.planning.efficiency import (
+from generator.efficiency.cited_comparison import Comparison, Quantity, cited_comparisons
+from generator.efficiency.cited_efficiency import cited_acceptance_rate, cited_efficiencies
+from generator.efficiency.cited_view import cited_document, cited_notes, cited_table
+from generator.efficiency.factors import (
     Efficiency,
     EfficiencyTable,
     Factors,
     MeasuredAcceptance,
     Phase,
 )
-from generator.planning.efficiency_fit import Observation, Says, fit_phases
-from generator.planning.phase_work import PhaseWork
+from generator.efficiency.fit import Observation, Says, fit_phases
+from generator.efficiency.plan_facts import cited_points
 from generator.planning.plan_costs import chosen_costs
-from generator.planning.plan_facts import cited_points
-from generator.planning.speculation import acceptance_rate_of, tokens_per_step
 
 factors = st.floats(1, 20)
 fixed_costs = st.floats(0, 0.05)
@@ -307,7 +307,7 @@ def test_what_is_matched_by_construction_is_said() -> None:
 def test_the_defaults_say_how_few_points_they_have(
     phase: Phase, factor: float, fixed_ms: float, layouts: str
 ) -> None:
-    """The figures of generator/planning/README.md."""
+    """The figures of generator/efficiency/README.md."""
     (found,) = [each for each in cited_efficiencies().efficiencies if each.phase is phase]
     assert found.factor == pytest.approx(factor, abs=0.05)
     assert found.fixed_s_per_step * 1000 == pytest.approx(fixed_ms, rel=0.01)

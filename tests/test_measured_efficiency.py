@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from generator.checks.known_models import chosen_model
+from generator.efficiency.factor_file import read_factors
+from generator.efficiency.factors import Phase
+from generator.efficiency.measured_efficiency import EfficiencyCalibration, calibrated
 from generator.errors import InvalidInput
-from generator.planning.efficiency import Phase
-from generator.planning.efficiency_file import read_factors
-from generator.planning.measured_efficiency import EfficiencyCalibration, calibrated
 from generator.results.engine_pool import EnginePool
 from generator.results.point import Invalidity, Latencies, MeasuredPoint, Origin
 from generator.results.point_file import write_points

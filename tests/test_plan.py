@@ -11,21 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generator.bounds.closed_loop import serving_point
 from generator.capacity import evaluate_engine
 from generator.engine_plan import plan_engine
+from generator.enumeration.base_spec import subject_of_model
+from generator.enumeration.engines import Judge, enumerate_engines
+from generator.enumeration.layouts import layouts_within
+from generator.enumeration.legal_engine import Engines, Kind, LegalEngine
+from generator.enumeration.limits import most_sequences
+from generator.enumeration.rejection import Reason, Rejection
+from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, NothingFits
 from generator.estimation import estimate_spec
 from generator.inverse_capacity import startup_fault
 from generator.parallel import WorkerPool, parse_layout, parse_pool
 from generator.planning import pools
-from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate, bounded, candidate_of, choice_of
-from generator.planning.deployments import serving_point
-from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
-from generator.planning.layouts import layouts_within
-from generator.planning.legal_engine import Engines, Kind, LegalEngine
-from generator.planning.limits import most_sequences
 from generator.planning.nothing_fits import nearest_to
 from generator.planning.plan import Plan, PlannedPoint, Question, make_plan
 from generator.planning.pools import unbeaten
@@ -37,9 +39,7 @@ from generator.planning.proposed_spec import (
     write_proposed,
 )
 from generator.planning.references import Reference, RefusedReference, references
-from generator.planning.rejection import Reason, Rejection
 from generator.planning.search import DeploymentSpace, Search, search
-from generator.planning.subject import Subject
 from generator.workload import Workload
 from tests.plan_subjects import article_subject, costs, small_subject
 

@@ -14,13 +14,14 @@ from generator.cli.efficiency import efficiency_option
 from generator.cli.measured import profile_option
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.progress import progress
+from generator.efficiency.cited_view import cited_notes, cited_table
+from generator.efficiency.factors import Factors
+from generator.enumeration.base_spec import subject_of_model, subject_of_spec
+from generator.enumeration.subject import ModelQuestion, Subject
 from generator.errors import InvalidInput
 from generator.facts import MeasuredProfile
 from generator.files import write_bytes_atomically, write_text_atomically
 from generator.parallel import parse_layout
-from generator.planning.base_spec import subject_of_model, subject_of_spec
-from generator.planning.cited_view import cited_notes, cited_table
-from generator.planning.efficiency import Factors
 from generator.planning.latency import Limits
 from generator.planning.plan import Plan, Question, make_plan, question_problems
 from generator.planning.plan_document import plan_document
@@ -34,7 +35,6 @@ from generator.planning.plan_view import (
     sweep_table,
 )
 from generator.planning.proposed_spec import write_proposed
-from generator.planning.subject import ModelQuestion, Subject
 from generator.planning.why import refusal_rows, why, why_document, why_sentences, why_table
 from generator.workload import Workload
 

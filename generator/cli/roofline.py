@@ -16,21 +16,21 @@ from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph
-from generator.engine_options import options_from_flags
-from generator.errors import InvalidInput, Problem
-from generator.facts import MeasuredProfile, engine_defaults, gpu
-from generator.hf_config import load_architecture
-from generator.parallel import parse_layout
-from generator.planning.efficiency import (
+from generator.efficiency.factors import (
     ChosenEfficiency,
     Efficiency,
     EfficiencyTable,
     Factors,
     Phase,
 )
-from generator.planning.model_roofline import DecodeLoad, ModelRoofline, model_roofline
-from generator.planning.plan_facts import collective_latency
-from generator.planning.roofline_view import (
+from generator.efficiency.plan_facts import collective_latency
+from generator.engine_options import options_from_flags
+from generator.errors import InvalidInput, Problem
+from generator.facts import MeasuredProfile, engine_defaults, gpu
+from generator.hf_config import load_architecture
+from generator.parallel import parse_layout
+from generator.roofline.model_roofline import DecodeLoad, ModelRoofline, model_roofline
+from generator.roofline.roofline_view import (
     model_roofline_document,
     model_roofline_notes,
     model_roofline_rows,
@@ -38,7 +38,7 @@ from generator.planning.roofline_view import (
     warm_decode_notes,
     warm_decode_rows,
 )
-from generator.planning.warm_decode import WarmDecode
+from generator.roofline.warm_decode import WarmDecode
 
 _DEFAULT_VERSION = "0.26.0"
 

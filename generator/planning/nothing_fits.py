@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from generator.enumeration.base_spec import subject_of_model
+from generator.enumeration.engines import Judge, enumerate_engines
+from generator.enumeration.legal_engine import ROLES, Engines
+from generator.enumeration.rejection import Reason, Rejection, refused_by_reason
+from generator.enumeration.subject import Subject, require_plannable
 from generator.errors import InvalidInput, NothingFits, Problem
 from generator.facts import gpu_names
 from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
-from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate
-from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
-from generator.planning.legal_engine import ROLES, Engines
 from generator.planning.phases import Costs
-from generator.planning.rejection import Reason, Rejection, refused_by_reason
 from generator.planning.search import DeploymentSpace, candidate_at, search
-from generator.planning.subject import Subject, require_plannable
 from generator.wording import plural
 
 _OF_MEMORY = (Reason.MEMORY, Reason.REQUEST)

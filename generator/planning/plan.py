@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from generator.efficiency.cited_comparison import Comparison, cited_comparisons
+from generator.efficiency.cited_efficiency import cited_efficiencies
+from generator.efficiency.factors import NO_FACTORS, Factors
+from generator.efficiency.plan_facts import CitedPoint
+from generator.enumeration.engines import Judge, enumerate_engines
+from generator.enumeration.legal_engine import Engines
+from generator.enumeration.subject import Subject, require_plannable
 from generator.errors import InvalidInput, Problem
 from generator.planning.candidate import Candidate, Shape, bounded
-from generator.planning.cited_comparison import Comparison, cited_comparisons
-from generator.planning.cited_efficiency import cited_efficiencies
-from generator.planning.efficiency import NO_FACTORS, Factors
-from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
-from generator.planning.legal_engine import Engines
 from generator.planning.nothing_fits import nearest_to, no_limits_kept, nothing_fits
 from generator.planning.phases import Costs
 from generator.planning.plan_costs import chosen_costs
-from generator.planning.plan_facts import CitedPoint
 from generator.planning.proposal import ProposedDeployment, propose
 from generator.planning.proposed_spec import RefusedDeployment, ValidDeployment, validated
 from generator.planning.references import (
@@ -26,7 +27,6 @@ from generator.planning.references import (
     references,
 )
 from generator.planning.search import DeploymentSpace, Search, search
-from generator.planning.subject import Subject, require_plannable
 from generator.planning.sweep_cost import SweepCost, sweep_cost
 
 _MOST_ROUNDS = 8

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
-from generator.planning.efficiency import NO_FACTORS, EfficiencyTable, Factors, Phase
+from generator.efficiency.cited_efficiency import cited_acceptance_rate, cited_efficiencies
+from generator.efficiency.factors import NO_FACTORS, EfficiencyTable, Factors, Phase
+from generator.efficiency.plan_facts import collective_latency
 from generator.planning.phases import Costs
-from generator.planning.plan_facts import collective_latency
 from generator.wording import plural
 
 

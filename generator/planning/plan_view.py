@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
+from generator.efficiency.plan_facts import CitedPoint
+from generator.enumeration.rejection import Reason, RefusedEngines, refused_by_reason
 from generator.planning.candidate import Candidate
 from generator.planning.plan import Plan
-from generator.planning.plan_facts import CitedPoint
 from generator.planning.references import Reference, RefusedReference
-from generator.planning.rejection import Reason, RefusedEngines, refused_by_reason
 from generator.units import format_gib
 from generator.wording import plural
 

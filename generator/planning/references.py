@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from generator.efficiency.plan_facts import CitedPoint, cited_points
+from generator.enumeration.engines import Judge
+from generator.enumeration.legal_engine import Kind
+from generator.enumeration.limits import most_sequences
+from generator.enumeration.rejection import Rejection
+from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, Problem
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.planning.candidate import Candidate, Choice, bounded, candidate_of
-from generator.planning.engines import Judge
-from generator.planning.legal_engine import Kind
-from generator.planning.limits import most_sequences
 from generator.planning.phases import Costs
-from generator.planning.plan_facts import CitedPoint, cited_points
-from generator.planning.rejection import Rejection
-from generator.planning.subject import Subject
 
 _KV_CACHE_DTYPE = "kv-cache-dtype"
 

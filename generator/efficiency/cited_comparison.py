@@ -8,14 +8,14 @@ from enum import StrEnum
 
 import numpy as np
 
-from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
-from generator.planning.cited_work import CitedWork, cited_works
-from generator.planning.deployments import serving_point
-from generator.planning.efficiency import Phase
-from generator.planning.numbers import Array
-from generator.planning.phase_work import PhaseWork
-from generator.planning.plan_facts import CitedPoint
-from generator.planning.speculation import tokens_per_step
+from generator.bounds.closed_loop import serving_point
+from generator.bounds.numbers import Array
+from generator.bounds.phase_work import PhaseWork
+from generator.bounds.speculation import tokens_per_step
+from generator.efficiency.cited_efficiency import cited_acceptance_rate, cited_efficiencies
+from generator.efficiency.cited_work import CitedWork, cited_works
+from generator.efficiency.factors import Phase
+from generator.efficiency.plan_facts import CitedPoint
 
 _Seconds = Callable[[Phase, PhaseWork], float]
 

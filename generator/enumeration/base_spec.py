@@ -12,12 +12,12 @@ from typing import TypeVar
 from generator.architecture import ModelArchitecture
 from generator.checks.known_models import is_known
 from generator.documents import parse_document
+from generator.enumeration.subject import ModelQuestion, Subject
 from generator.errors import InvalidInput, Problem
 from generator.estimation import named_by, profiles_of
 from generator.facts import Gpu, MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture
 from generator.kv_cache_options import KvCacheOptions, cache_dtypes
-from generator.planning.subject import ModelQuestion, Subject
 from generator.spec_reader import load_spec, spec_from_document
 from generator.yaml_scalars import dump_yaml_scalar
 

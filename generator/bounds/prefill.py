@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.planning.communication import communication_s
-from generator.planning.decode_bound import StepBound, touched_share
-from generator.planning.engine_work import EngineWork
-from generator.planning.numbers import Array
+from generator.bounds.communication import communication_s
+from generator.bounds.decode import StepBound, touched_share
+from generator.bounds.engine_work import EngineWork
+from generator.bounds.numbers import Array
 from generator.weights import PassWeights
 
 

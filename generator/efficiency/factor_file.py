@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from generator.documents import Document, read_document
+from generator.efficiency.factors import Efficiency, Factors, MeasuredAcceptance
+from generator.efficiency.measured_efficiency import EfficiencyCalibration
 from generator.engine_version import release
 from generator.errors import InvalidInput, Problem
 from generator.json_records import as_json, from_json
-from generator.planning.efficiency import Efficiency, Factors, MeasuredAcceptance
-from generator.planning.measured_efficiency import EfficiencyCalibration
 from generator.validation import validate
 
 VERSION = 1

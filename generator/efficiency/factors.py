@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from generator.bounds.numbers import Array
 from generator.engine_version import release
-from generator.planning.numbers import Array
 
 Seconds = TypeVar("Seconds", float, Array)
 
