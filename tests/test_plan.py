@@ -174,11 +174,19 @@ def test_the_nearest_on_each_side_of_limits_that_nothing_keeps() -> None:
     subject, engines = small_engines("Qwen--Qwen3.5-397B-A17B", 2, 8192, 1024)
     limits = Limits(ttft_s=0.3, tpot_s=0.004)
     nearest = nearest_to(subject, DeploymentSpace(subject, engines, costs(), limits))
-    assert nearest.within_ttft is not None
-    assert nearest.within_ttft.ttft_s <= 0.3
-    assert nearest.within_ttft.tpot_s > 0.004
+    assert nearest.of_tpot.ttft_s <= 0.3
+    assert nearest.of_tpot.tpot_s > 0.004
     everything = found_in(subject, engines, Limits(ttft_s=0.3))
-    assert nearest.within_ttft.tpot_s == min(each.tpot_s for each in everything.frontier)
+    assert nearest.of_tpot.tpot_s == min(each.tpot_s for each in everything.frontier)
+
+
+def test_limits_of_which_nothing_keeps_either_have_a_nearest_on_each_side_too() -> None:
+    subject, engines = small_engines("Qwen--Qwen3.5-397B-A17B", 2, 8192, 1024)
+    limits = Limits(ttft_s=1e-3, tpot_s=1e-5)
+    nearest = nearest_to(subject, DeploymentSpace(subject, engines, costs(), limits))
+    everything = found_in(subject, engines).frontier
+    assert nearest.of_tpot.tpot_s == min(each.tpot_s for each in everything)
+    assert nearest.of_ttft.ttft_s <= min(each.ttft_s for each in everything)
 
 
 # --- engines ----------------------------------------------------------------------------------
