@@ -159,19 +159,22 @@ def _least(
 
 def no_limits_kept(limits: Limits, nearest: Nearest) -> NothingFits:
     """The error of limits that nothing keeps, with the nearest deployment on each side."""
-    asked = " and ".join(
-        f"{name} <= {value * 1000:g} ms"
-        for name, value in (("TTFT", limits.ttft_s), ("TPOT", limits.tpot_s))
-        if np.isfinite(value)
-    )
     sides = [
-        f"{each.text} has TTFT {each.ttft_s * 1000:,.0f} ms and TPOT {each.tpot_s * 1000:.4g} ms"
-        for each in (nearest.of_ttft, nearest.of_tpot)
+        (f"{name} <= {limit * 1000:g} ms", candidate)
+        for name, limit, candidate in (
+            ("TTFT", limits.ttft_s, nearest.of_ttft),
+            ("TPOT", limits.tpot_s, nearest.of_tpot),
+        )
+        if np.isfinite(limit)
     ]
+    asked = " and ".join(name for name, _ in sides)
+    found = dict.fromkeys(
+        f"{each.text} has TTFT {each.ttft_s * 1000:,.0f} ms and TPOT {each.tpot_s * 1000:.4g} ms"
+        for _, each in sides
+    )
     return NothingFits(
         Problem(
-            message=f"no deployment is predicted to keep {asked}; nearest: "
-            + "; ".join(dict.fromkeys(sides)),
+            message=f"no deployment is predicted to keep {asked}; nearest: {'; '.join(found)}",
             hint="allow what the nearest needs, or shorten the workload",
         )
     )
