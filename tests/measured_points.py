@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from generator.bounds.phase_work import PhaseWork, decode_step_work, prefill_work
 from generator.checks.known_models import chosen_model
-from generator.planning.measured_engines import MeasuredEngines, measured_engines
-from generator.planning.phase_work import PhaseWork, decode_step_work, prefill_work
+from generator.efficiency.measured_engines import MeasuredEngines, measured_engines
+from generator.parallel import parse_layout
 from generator.results.distribution import Distribution, distribution
+from generator.results.engine_pool import EnginePool, configuration_label
 from generator.results.point import (
     AllocatedGpus,
     Latencies,
@@ -50,8 +52,7 @@ class Truth:
 
 def decode_point(truth: Truth, layout: str, concurrency: int, drafts: int = 0) -> MeasuredPoint:
     """A point of a decode study, 1 token in and 1000 out."""
-    label = f"1x{layout} MTP{drafts}" if drafts else f"1x{layout}"
-    empty = _point(label, "decode", concurrency, Workload(isl=1, osl=1000))
+    empty = _point(engine_pool(layout, drafts), "decode", concurrency, Workload(isl=1, osl=1000))
     engines = _engines(empty)
     per_rank = max(1, concurrency) / engines.decode.pool.data_ranks
     step = decode_step_work(engines.decode.work, per_rank, Workload(isl=1, osl=1000), LATENCY_S)
@@ -66,7 +67,7 @@ def decode_point(truth: Truth, layout: str, concurrency: int, drafts: int = 0) -
 
 def prefill_point(truth: Truth, layout: str, concurrency: int) -> MeasuredPoint:
     """A point of a prefill study, 8192 tokens in and 2 out; full unless one prompt is alone."""
-    empty = _point(f"1x{layout}", "prefill", concurrency, Workload(isl=8192, osl=2))
+    empty = _point(engine_pool(layout), "prefill", concurrency, Workload(isl=8192, osl=2))
     engine = _engines(empty).prefill
     work = prefill_work(engine.work, 8192, engine.batch_tokens, LATENCY_S)
     alone_s, each_s = truth.prefill_s(work.alone), truth.prefill_s(work.each_of_batch)
@@ -80,9 +81,8 @@ def prefill_point(truth: Truth, layout: str, concurrency: int) -> MeasuredPoint:
 
 def aggregated_point(truth: Truth, layout: str, concurrency: int, drafts: int = 0) -> MeasuredPoint:
     """A point of one engine that prefills and decodes 8192/1024 in turn."""
-    label = f"1x{layout} MTP{drafts}" if drafts else f"1x{layout}"
     workload = Workload(isl=8192, osl=1024)
-    empty = _point(label, "aggregated", concurrency, workload)
+    empty = _point(engine_pool(layout, drafts), "aggregated", concurrency, workload)
     engine = _engines(empty).decode
     per_rank = concurrency / engine.pool.data_ranks
     step_s = truth.decode_s(decode_step_work(engine.work, per_rank, workload, LATENCY_S))
@@ -106,8 +106,29 @@ def _all(value: float) -> Distribution:
     return distribution([value] * 20)
 
 
-def _point(label: str, phase: str, concurrency: int, workload: Workload) -> MeasuredPoint:
+def engine_pool(layout: str, drafts: int = 0, role: str = "agg") -> EnginePool:
+    """One worker of a layout, as a record has it."""
+    return EnginePool(
+        role=role,
+        workers=1,
+        gpus_per_worker=parse_layout(layout).ranks,
+        engine="vllm",
+        layout=layout,
+        num_speculative_tokens=drafts,
+        draft_method="mtp" if drafts else None,
+    )
+
+
+def deployed(point: MeasuredPoint, phase: str, *pools: EnginePool) -> MeasuredPoint:
+    """The same figures, said of other engines."""
+    label = configuration_label(pools)
+    subject = replace(point.subject, phase=phase, configuration=label, pools=pools)
+    return replace(point, subject=subject, factors={**point.factors, "configuration": label})
+
+
+def _point(pool: EnginePool, phase: str, concurrency: int, workload: Workload) -> MeasuredPoint:
     completed = 8 * concurrency
+    label = configuration_label([pool])
     return MeasuredPoint(
         origin=Origin.MEASURED,
         subject=Subject(
@@ -116,6 +137,7 @@ def _point(label: str, phase: str, concurrency: int, workload: Workload) -> Meas
             configuration=label,
             phase=phase,
             concurrency=concurrency,
+            pools=(pool,),
         ),
         gpus=AllocatedGpus(type="gb300", aggregated=8),
         requests=Requests(completed=completed, offered=completed, failed=0),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from generator.planning.base_spec import subject_of_model, subject_of_spec
+from generator.enumeration.base_spec import subject_of_model, subject_of_spec
+from generator.enumeration.subject import ModelQuestion, Subject
 from generator.planning.phases import Costs
 from generator.planning.plan_costs import chosen_costs
-from generator.planning.subject import ModelQuestion, Subject
 from generator.workload import Workload
 
 REPOSITORY = Path(__file__).parent.parent

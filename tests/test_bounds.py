@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.bounds.communication import communication_s
+from generator.bounds.decode import StepBound, decode_step, touched_share
+from generator.bounds.engine_work import EngineWork, Experts
+from generator.bounds.planned_work import planned_work
+from generator.bounds.prefill import PrefillBound, prefill_bound, transfer_s
 from generator.engine_options import options_from_flags
 from generator.facts import engine_defaults, gpu
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.parallel import parse_layout
-from generator.planning.communication import communication_s
-from generator.planning.decode_bound import StepBound, decode_step, touched_share
-from generator.planning.engine_work import EngineWork, Experts
-from generator.planning.planned_work import planned_work
-from generator.planning.prefill_bound import PrefillBound, prefill_bound, transfer_s
 from generator.weights import decoder_pass, parameter_counts
 
 MODEL = "Qwen--Qwen3.8-2.4T-A95B-NVFP4"
@@ -239,13 +239,25 @@ def test_weights_are_read_for_each_chunk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "prompts", "steps"), [("TEP8", 2, 1), ("TP2DP4+EP", 8, 1), ("TP1PP8+EP", 2, 0.125)]
+    ("layout", "prompts", "steps"), [("TEP8", 2, 1), ("TP2DP4+EP", 8, 1), ("TP1PP8+EP", 2, 12 / 92)]
 )
 def test_a_full_batch(layout: str, prompts: int, steps: float) -> None:
     bound = prefill(layout)
     assert (bound.prompts_per_batch, bound.batch_steps) == (prompts, steps)
     assert bound.batch_s >= bound.alone_s * steps
     assert bound.prompts_per_s == pytest.approx(prompts / bound.batch_s)
+
+
+def test_stages_that_leave_the_fullest_as_it_is_are_for_nothing() -> None:
+    """64 layers: of 32 stages each has two, of 40 the fullest still has, of 64 each has one."""
+    rates = {
+        stages: prefill_bound(
+            work(f"TP1PP{stages}", model="Qwen--Qwen3-32B-FP8"), 8192, 16384, LATENCY
+        ).prompts_per_s
+        for stages in (32, 40, 64)
+    }
+    assert rates[40] == pytest.approx(rates[32], rel=1e-3)
+    assert rates[64] == pytest.approx(2 * rates[32], rel=2e-2)
 
 
 @pytest.mark.parametrize(("batch", "passed"), [(8192, 1), (4096, 9 / 16), (1024, 15 / 64)])

@@ -10,16 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.bounds.phase_work import PhaseWork
+from generator.bounds.speculation import acceptance_rate_of, tokens_per_step
 from generator.cli.output import table
-from generator.planning.cited_comparison import Comparison, Quantity, cited_comparisons
-from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
-from generator.planning.cited_view import cited_document, cited_notes, cited_table
-from generator.planning.efficiency import Efficiency, EfficiencyTable, Phase
-from generator.planning.efficiency_fit import Observation, Says, fit_phases
-from generator.planning.phase_work import PhaseWork
+from generator.efficiency.cited_comparison import Comparison, Quantity, cited_comparisons
+from generator.efficiency.cited_efficiency import cited_acceptance_rate, cited_efficiencies
+from generator.efficiency.cited_view import cited_document, cited_notes, cited_table
+from generator.efficiency.factors import (
+    Efficiency,
+    EfficiencyTable,
+    Factors,
+    MeasuredAcceptance,
+    Phase,
+)
+from generator.efficiency.fit import Observation, Says, fit_phases
+from generator.efficiency.plan_facts import cited_points
 from generator.planning.plan_costs import chosen_costs
-from generator.planning.plan_facts import cited_points
-from generator.planning.speculation import acceptance_rate_of, tokens_per_step
 
 factors = st.floats(1, 20)
 fixed_costs = st.floats(0, 0.05)
@@ -205,10 +211,26 @@ def test_no_factors_of_a_phase() -> None:
 def test_own_factors_stand_before_the_public_points() -> None:
     """Even of another release; what none of them is of is taken from the public points."""
     own = efficiency(factor=3, version="0.20.0")
-    costs, notes = chosen_costs("gb300", "0.26.0", [own])
+    costs, notes = chosen_costs("gb300", "0.26.0", Factors(efficiencies=(own,)))
     assert costs.decode == own
     assert costs.prefill == cited_efficiencies().of("gb300", "0.26.0", Phase.PREFILL).efficiency
     assert any("0.20.0" in note for note in notes)
+
+
+def test_the_acceptance_rate_is_the_given_one_then_the_measured_then_the_public() -> None:
+    """Of counts of drafts the one with the most points is best known."""
+    measured = tuple(
+        MeasuredAcceptance(speculative_tokens=drafts, acceptance_rate=rate, points=points)
+        for drafts, rate, points in ((1, 0.8, 4), (3, 0.6, 9), (2, 0.7, 9))
+    )
+    factors = Factors(acceptance=measured)
+    assert chosen_costs("gb300", "0.26.0", factors, 0.5)[0].acceptance_rate == 0.5
+    costs, notes = chosen_costs("gb300", "0.26.0", factors)
+    assert costs.acceptance_rate == 0.6
+    assert "acceptance rate: median of 9 points with MTP 3" in notes
+    public, notes = chosen_costs("gb300", "0.26.0")
+    assert public.acceptance_rate == cited_acceptance_rate()
+    assert any(note.startswith("acceptance rate: not published") for note in notes)
 
 
 # --- public points ----------------------------------------------------------------------------
@@ -285,7 +307,7 @@ def test_what_is_matched_by_construction_is_said() -> None:
 def test_the_defaults_say_how_few_points_they_have(
     phase: Phase, factor: float, fixed_ms: float, layouts: str
 ) -> None:
-    """The figures of generator/planning/README.md."""
+    """The figures of generator/efficiency/README.md."""
     (found,) = [each for each in cited_efficiencies().efficiencies if each.phase is phase]
     assert found.factor == pytest.approx(factor, abs=0.05)
     assert found.fixed_s_per_step * 1000 == pytest.approx(fixed_ms, rel=0.01)

@@ -14,14 +14,23 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from generator.checks.known_models import chosen_model
+from generator.efficiency.factor_file import read_factors
+from generator.efficiency.factors import Phase
+from generator.efficiency.measured_efficiency import EfficiencyCalibration, calibrated
 from generator.errors import InvalidInput
-from generator.planning.efficiency import Phase
-from generator.planning.efficiency_file import read_efficiencies
-from generator.planning.measured_efficiency import EfficiencyCalibration, calibrated
+from generator.results.engine_pool import EnginePool
 from generator.results.point import Invalidity, Latencies, MeasuredPoint, Origin
 from generator.results.point_file import write_points
 from generator.validation import schema
-from tests.measured_points import MODEL, Truth, aggregated_point, decode_point, prefill_point
+from tests.measured_points import (
+    MODEL,
+    Truth,
+    aggregated_point,
+    decode_point,
+    deployed,
+    engine_pool,
+    prefill_point,
+)
 from tests.run_outputs import sa_bench, write_run
 from tests.small_specs import run, spec_folder
 
@@ -92,9 +101,9 @@ def test_an_aggregated_engine_tells_both_phases(drafts: int) -> None:
 def test_the_rate_of_a_pair_bounds_its_prefill_from_one_side() -> None:
     """Prompts of the study take 118 ms each when full; the pair's took 400 ms of waiting."""
     study = prefill_point(Truth(), "TP2DP4+EP", 64)
+    roles = (engine_pool("TP2DP4+EP", role="prefill"), engine_pool("TEP8", role="decode"))
     pair = replace(
-        study,
-        subject=replace(study.subject, phase="disaggregated", configuration="1xTP2DP4+EP + 1xTEP8"),
+        deployed(study, "disaggregated", *roles),
         latencies=replace(study.latencies, tpot=GOOD.latencies.tpot),
         duration_s=study.duration_s * 4,
         factors={"prefill.max-num-batched-tokens": "16384"},
@@ -135,8 +144,11 @@ def test_releases_are_fitted_apart() -> None:
 GOOD = decode_point(Truth(), "TEP8", 16)
 
 
-def relabelled(label: str) -> MeasuredPoint:
-    return replace(GOOD, subject=replace(GOOD.subject, configuration=label))
+POOL = engine_pool("TEP8", 3)
+
+
+def of_pools(*pools: EnginePool) -> MeasuredPoint:
+    return deployed(GOOD, "decode", *pools)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +157,11 @@ def relabelled(label: str) -> MeasuredPoint:
         (replace(GOOD, origin=Origin.SYNTHETIC), "is synthetic: no speed in it was measured"),
         (replace(GOOD, origin=Origin.REHEARSAL), "is rehearsal: no speed in it was measured"),
         (replace(GOOD, invalid=(Invalidity(code="short", message="m"),)), "is invalid: short"),
-        (relabelled("1x8GPU sglang"), "its configuration is not of vLLM layouts"),
-        (relabelled("1xTEP8 EAGLE 3"), "its configuration is not of vLLM layouts"),
-        (relabelled("1x8GPU"), "cannot read"),
+        (of_pools(), "its record says no engines (collect its run again)"),
+        (of_pools(replace(POOL, role="decode")), "its record says no prefill engine"),
+        (of_pools(replace(POOL, engine="sglang", layout=None)), "agg engine is sglang, not vllm"),
+        (of_pools(replace(POOL, layout=None)), "the layout of its agg engine is not recorded"),
+        (of_pools(replace(POOL, draft_method="eagle3")), "drafts by eagle3, not by MTP"),
         (replace(GOOD, gpus=replace(GOOD.gpus, type="gb999")), "gb999"),
         (replace(GOOD, contract={**GOOD.contract, "vllm.version": "main"}), "engine version"),
         (replace(GOOD, latencies=Latencies()), "it has no TPOT"),
@@ -189,7 +203,7 @@ def test_the_answer_is_the_file_that_roofline_reads(tmp_path: Path) -> None:
     results, out = made(studies(Truth()), tmp_path), tmp_path / "factors.json"
     document = answer("--results", results, "--out", str(out))
     assert json.loads(out.read_text(encoding="utf-8")) == document
-    assert [each.phase for each in read_efficiencies(out)] == [Phase.PREFILL, Phase.DECODE]
+    assert [each.phase for each in read_factors(out).efficiencies] == [Phase.PREFILL, Phase.DECODE]
     predicted = json.loads(run(*ROOFLINE, "--efficiency", str(out), "--json").stdout)
     Draft202012Validator(schema("roofline")).validate(predicted)
     expected = 1.5 * predicted["step_ms"] + 6

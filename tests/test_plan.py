@@ -11,21 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generator.bounds.closed_loop import serving_point
 from generator.capacity import evaluate_engine
 from generator.engine_plan import plan_engine
+from generator.enumeration.base_spec import subject_of_model
+from generator.enumeration.engines import Judge, enumerate_engines
+from generator.enumeration.layouts import layouts_within
+from generator.enumeration.legal_engine import Engines, Kind, LegalEngine
+from generator.enumeration.limits import most_sequences
+from generator.enumeration.rejection import Reason, Rejection
+from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, NothingFits
 from generator.estimation import estimate_spec
 from generator.inverse_capacity import startup_fault
 from generator.parallel import WorkerPool, parse_layout, parse_pool
 from generator.planning import pools
-from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate, bounded, candidate_of, choice_of
-from generator.planning.deployments import serving_point
-from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
-from generator.planning.layouts import layouts_within
-from generator.planning.legal_engine import Engines, Kind, LegalEngine
-from generator.planning.limits import most_sequences
 from generator.planning.nothing_fits import nearest_to
 from generator.planning.plan import Plan, PlannedPoint, Question, make_plan
 from generator.planning.pools import unbeaten
@@ -36,10 +38,8 @@ from generator.planning.proposed_spec import (
     validated,
     write_proposed,
 )
-from generator.planning.references import Reference
-from generator.planning.rejection import Reason, Rejection
+from generator.planning.references import Reference, RefusedReference, references
 from generator.planning.search import DeploymentSpace, Search, search
-from generator.planning.subject import Subject
 from generator.workload import Workload
 from tests.plan_subjects import article_subject, costs, small_subject
 
@@ -174,11 +174,19 @@ def test_the_nearest_on_each_side_of_limits_that_nothing_keeps() -> None:
     subject, engines = small_engines("Qwen--Qwen3.5-397B-A17B", 2, 8192, 1024)
     limits = Limits(ttft_s=0.3, tpot_s=0.004)
     nearest = nearest_to(subject, DeploymentSpace(subject, engines, costs(), limits))
-    assert nearest.within_ttft is not None
-    assert nearest.within_ttft.ttft_s <= 0.3
-    assert nearest.within_ttft.tpot_s > 0.004
+    assert nearest.of_tpot.ttft_s <= 0.3
+    assert nearest.of_tpot.tpot_s > 0.004
     everything = found_in(subject, engines, Limits(ttft_s=0.3))
-    assert nearest.within_ttft.tpot_s == min(each.tpot_s for each in everything.frontier)
+    assert nearest.of_tpot.tpot_s == min(each.tpot_s for each in everything.frontier)
+
+
+def test_limits_of_which_nothing_keeps_either_have_a_nearest_on_each_side_too() -> None:
+    subject, engines = small_engines("Qwen--Qwen3.5-397B-A17B", 2, 8192, 1024)
+    limits = Limits(ttft_s=1e-3, tpot_s=1e-5)
+    nearest = nearest_to(subject, DeploymentSpace(subject, engines, costs(), limits))
+    everything = found_in(subject, engines).frontier
+    assert nearest.of_tpot.tpot_s == min(each.tpot_s for each in everything)
+    assert nearest.of_ttft.ttft_s <= min(each.ttft_s for each in everything)
 
 
 # --- engines ----------------------------------------------------------------------------------
@@ -316,8 +324,8 @@ def test_the_throughput_end_has_the_articles_shapes() -> None:
 
 
 def test_what_beats_the_articles_low_latency_shape_is_said() -> None:
-    references = [each for each in article_plan().references if isinstance(each, Reference)]
-    (first,) = [each for each in references if each.predicted.concurrency == 1]
+    own = [each for each in article_plan().references if isinstance(each, Reference)]
+    (first,) = [each for each in own if each.predicted.concurrency == 1]
     assert first.file == "1xtp8-1xtp8-mtp-cc1-4"
     assert first.measured is not None
     assert first.predicted.tokens_per_s_per_user == pytest.approx(180, rel=1e-6)
@@ -330,9 +338,9 @@ def test_what_beats_the_articles_low_latency_shape_is_said() -> None:
 
 def test_no_bound_is_slower_than_a_prediction_or_a_measurement() -> None:
     plan = article_plan()
-    references = [each for each in plan.references if isinstance(each, Reference)]
+    own = [each for each in plan.references if isinstance(each, Reference)]
     measured = 0
-    shown: tuple[PlannedPoint | Reference, ...] = (*plan.points, *references)
+    shown: tuple[PlannedPoint | Reference, ...] = (*plan.points, *own)
     for each in shown:
         bound, predicted, point = each.bound, each.predicted, each.measured
         assert bound.tpot_s <= predicted.tpot_s
@@ -408,3 +416,32 @@ def test_writing_a_users_spec_elsewhere_is_refused(tmp_path: Path) -> None:
     plan = article_plan()
     with pytest.raises(InvalidInput, match="another folder"):
         write_proposed(plan.subject, plan.proposed, tmp_path / "spec.yaml")
+
+
+def test_published_deployments_stand_beside_the_plan_of_a_model() -> None:
+    """Float32 states leave the article's throughput shape too little KV cache, which is said."""
+    subject = small_subject("Qwen--Qwen3.8-2.4T-A95B-NVFP4", nodes=18)
+    judge = Judge(subject)
+    headline, fast = references(judge, costs(), ())
+    assert isinstance(headline, RefusedReference)
+    assert headline.file == "throughput headline"
+    assert headline.reason == "holds at most 1,920 of 2,560 requests with these flags"
+    assert isinstance(fast, Reference)
+    assert fast.file == "interactivity headline"
+    assert fast.measured is not None
+
+
+def test_a_plan_shows_the_public_points_that_its_factors_are_fitted_to() -> None:
+    """All fourteen published figures, each kept by its bound."""
+    plan = article_plan()
+    assert len(plan.public) == 14
+    assert all(each.is_bounded for each in plan.public)
+
+
+@pytest.mark.parametrize(
+    ("model", "dtypes"),
+    [("Qwen--Qwen3.5-27B", ("fp8", "auto")), ("nvidia--Qwen3-235B-A22B-NVFP4", ("fp8",))],
+)
+def test_a_cache_dtype_is_tried_once(model: str, dtypes: tuple[str, ...]) -> None:
+    """The NVFP4 checkpoint has an FP8 KV scheme, so that auto would be the same again."""
+    assert tuple(small_subject(model, nodes=2).specs) == dtypes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,7 @@ def test_factors_of_ones_own_points_come_first(tmp_path: Path) -> None:
     """From measured phases to a plan that predicts with them."""
     truth = Truth(decode=(3.0, 0.02), prefill=(4.0, 0.05))
     points = [decode_point(truth, "TEP8", load) for load in (1, 16, 256)]
+    points.append(decode_point(replace(truth, tokens_per_step=1.875), "TEP8", 16, 3))
     points += [prefill_point(truth, layout, 1) for layout in ("TEP8", "TP2DP4+EP")]
     results, factors = tmp_path / "results.jsonl", tmp_path / "factors.json"
     write_points(results, points)
@@ -203,6 +205,8 @@ def test_factors_of_ones_own_points_come_first(tmp_path: Path) -> None:
     own = json.loads(run("plan", str(SPEC), "--efficiency", str(factors), "--json").stdout)
     public = json.loads(run("plan", str(SPEC), "--json").stdout)
     assert own["efficiencies"]["decode"]["factor"] == pytest.approx(3.0, rel=1e-3)
+    assert (len(own["public_points"]), len(public["public_points"])) == (0, 14)
+    assert own["acceptance_rate"] == pytest.approx(0.5, abs=1e-6)
     assert own["efficiencies"]["decode"]["source"].startswith(str(results))
     fastest = [each["frontier"][-1]["tokens_per_s_per_user"] for each in (own, public)]
     assert fastest[0] < fastest[1]

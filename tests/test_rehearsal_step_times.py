@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.bounds.decode import decode_step
+from generator.bounds.numbers import Array
+from generator.bounds.prefill import prefill_bound
 from generator.documents import read_document
 from generator.hf_config import load_architecture
 from generator.normal_form import normal_form
-from generator.planning.decode_bound import decode_step
-from generator.planning.numbers import Array
-from generator.planning.prefill_bound import prefill_bound
 from generator.recipe_engines import recipe_engine
 from generator.recipe_expansion import variants
 from generator.rehearsal.step_times import (

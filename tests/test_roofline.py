@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from generator.bounds.speculation import tokens_per_step
 from generator.hf_config import load_architecture
 from generator.parallel import parse_layout
-from generator.planning.speculation import tokens_per_step
-from generator.planning.warm_decode import WarmDecode
+from generator.roofline.warm_decode import WarmDecode
 from generator.validation import schema
 from generator.weights import decoder_pass, draft_pass, parameter_counts, weight_footprint
 from tests.small_specs import run

@@ -14,19 +14,20 @@ import click
 from generator.architecture import ModelArchitecture
 from generator.checks.known_models import chosen_model
 from generator.cli.output import echo, paragraph, table, talk
-from generator.errors import InvalidInput, Problem
-from generator.files import write_text_atomically
-from generator.hf_config import load_architecture
-from generator.planning.efficiency_file import efficiency_document, read_efficiencies
-from generator.planning.efficiency_view import (
+from generator.efficiency.factor_file import efficiency_document, read_factors
+from generator.efficiency.factor_view import (
     acceptance_lines,
     efficiency_notes,
     efficiency_table,
     residual_table,
     unused_lines,
 )
-from generator.planning.measured_efficiency import EfficiencyCalibration, ModelOf, calibrated
-from generator.planning.plan_facts import collective_latency
+from generator.efficiency.factors import NO_FACTORS
+from generator.efficiency.measured_efficiency import EfficiencyCalibration, ModelOf, calibrated
+from generator.efficiency.plan_facts import collective_latency
+from generator.errors import InvalidInput, Problem
+from generator.files import write_text_atomically
+from generator.hf_config import load_architecture
 from generator.results.point import MeasuredPoint
 from generator.results.point_file import read_points
 from generator.spec_reader import load_spec
@@ -35,12 +36,12 @@ _MODEL_KEYS = ("model.repo", "model.path")
 
 
 def efficiency_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --efficiency, which gives the command ``efficiencies``: those of the file, or none."""
+    """Add --efficiency, which gives the command ``factors``: those of the file, or none."""
     return click.option(
         "--efficiency",
-        "efficiencies",
+        "factors",
         type=click.Path(path_type=Path),
-        callback=lambda _, __, path: read_efficiencies(path) if path else (),
+        callback=lambda _, __, path: read_factors(path) if path else NO_FACTORS,
         help="File of factors, as calibrate --results --out makes it.",
     )(command)
 

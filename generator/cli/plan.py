@@ -14,12 +14,14 @@ from generator.cli.efficiency import efficiency_option
 from generator.cli.measured import profile_option
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.progress import progress
+from generator.efficiency.cited_view import cited_notes, cited_table
+from generator.efficiency.factors import Factors
+from generator.enumeration.base_spec import subject_of_model, subject_of_spec
+from generator.enumeration.subject import ModelQuestion, Subject
 from generator.errors import InvalidInput
 from generator.facts import MeasuredProfile
 from generator.files import write_bytes_atomically, write_text_atomically
 from generator.parallel import parse_layout
-from generator.planning.base_spec import subject_of_model, subject_of_spec
-from generator.planning.efficiency import Efficiency
 from generator.planning.latency import Limits
 from generator.planning.plan import Plan, Question, make_plan, question_problems
 from generator.planning.plan_document import plan_document
@@ -33,7 +35,6 @@ from generator.planning.plan_view import (
     sweep_table,
 )
 from generator.planning.proposed_spec import write_proposed
-from generator.planning.subject import ModelQuestion, Subject
 from generator.planning.why import refusal_rows, why, why_document, why_sentences, why_table
 from generator.workload import Workload
 
@@ -51,7 +52,9 @@ _FIGURES = (".svg", ".png")
 @click.option("--engine-version", help=f"vLLM version; {_DEFAULT_VERSION}.")
 @click.option("--ttft-ms", type=float, help="Longest time to the first token.")
 @click.option("--tpot-ms", type=float, help="Longest time per token.")
-@click.option("--acceptance-rate", type=float, help="Of drafted tokens; that of public points.")
+@click.option(
+    "--acceptance-rate", type=float, help="Of drafted tokens; as measured, in the file or public."
+)
 @click.option("--top", type=int, default=10, show_default=True, help="Most recipes to propose.")
 @click.option("--why", "layout", metavar="LAYOUT", help="Judge one layout, such as TP16+EP.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the sweep as a spec.")
@@ -77,7 +80,7 @@ def plan(
     out: Path | None,
     as_json: bool,
     profiles: tuple[MeasuredProfile, ...],
-    efficiencies: tuple[Efficiency, ...],
+    factors: Factors,
 ) -> None:
     """Judge every prefill/decode deployment and propose the few that are worth a GPU.
 
@@ -93,7 +96,7 @@ def plan(
             tpot_s=math.inf if tpot_ms is None else tpot_ms / 1000,
         ),
         most_deployments=top,
-        efficiencies=efficiencies,
+        factors=factors,
         acceptance_rate=acceptance_rate,
     )
     described = _described(
@@ -167,11 +170,12 @@ def _explain(subject: Subject, question: Question, layout: str, *, as_json: bool
         echo(json.dumps(why_document(answer), indent=2))
         return
     headers, rows = why_table(answer)
-    if rows:
-        echo(f"{table(headers, rows)}\n")
-    if refused := refusal_rows(answer):
-        echo(f"{definitions(refused)}\n")
-    for text in why_sentences(answer):
+    refused = refusal_rows(answer)
+    blocks = ([table(headers, rows)] if rows else []) + ([definitions(refused)] if refused else [])
+    echo("\n\n".join(blocks))
+    for index, text in enumerate(why_sentences(answer)):
+        if not index:
+            echo()
         paragraph(text)
 
 
@@ -196,11 +200,17 @@ def _show(made: Plan) -> None:
         paragraph(text)
     echo(f"\n{table(*sweep_table(made))}\n")
     if made.references:
-        echo(f"{table(*reference_table(made))}\n\n{definitions(reference_rows(made))}\n")
+        echo(f"{table(*reference_table(made))}\n")
+    if beaten := reference_rows(made):
+        echo(f"{definitions(beaten)}\n")
     echo(f"{definitions(cost_rows(made))}\n")
     echo(f"engines refused (--why LAYOUT):\n{definitions(rejection_rows(made))}\n")
     for text in assumptions(made):
         paragraph(text)
+    if made.public:
+        echo(f"\n{table(*cited_table(made.public))}\n")
+        for text in cited_notes(made.public):
+            paragraph(text)
 
 
 def _draw(made: Plan, out: Path) -> None:

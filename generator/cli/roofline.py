@@ -16,15 +16,21 @@ from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph
+from generator.efficiency.factors import (
+    ChosenEfficiency,
+    Efficiency,
+    EfficiencyTable,
+    Factors,
+    Phase,
+)
+from generator.efficiency.plan_facts import collective_latency
 from generator.engine_options import options_from_flags
 from generator.errors import InvalidInput, Problem
 from generator.facts import MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture
 from generator.parallel import parse_layout
-from generator.planning.efficiency import ChosenEfficiency, Efficiency, EfficiencyTable, Phase
-from generator.planning.model_roofline import DecodeLoad, ModelRoofline, model_roofline
-from generator.planning.plan_facts import collective_latency
-from generator.planning.roofline_view import (
+from generator.roofline.model_roofline import DecodeLoad, ModelRoofline, model_roofline
+from generator.roofline.roofline_view import (
     model_roofline_document,
     model_roofline_notes,
     model_roofline_rows,
@@ -32,7 +38,7 @@ from generator.planning.roofline_view import (
     warm_decode_notes,
     warm_decode_rows,
 )
-from generator.planning.warm_decode import WarmDecode
+from generator.roofline.warm_decode import WarmDecode
 
 _DEFAULT_VERSION = "0.26.0"
 
@@ -89,7 +95,7 @@ def roofline(
     gpu_name: str | None,
     layout: str | None,
     profiles: tuple[MeasuredProfile, ...],
-    efficiencies: tuple[Efficiency, ...],
+    factors: Factors,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -101,7 +107,7 @@ def roofline(
     dense = {name: given.pop(name) for name in WarmDecode.__dataclass_fields__}
     flags = given_flags(given)
     if model is None:
-        if gpu_name or layout or profiles or efficiencies or flags:
+        if gpu_name or layout or profiles or factors.efficiencies or flags:
             raise click.UsageError("engine flags, --gpu and --layout go with --model")
         _show_dense(WarmDecode(**{k: v for k, v in dense.items() if v is not None}), as_json)
         return
@@ -120,7 +126,7 @@ def roofline(
     version = flags.setdefault("engine_version", _DEFAULT_VERSION)
     result = replace(
         _of_model(model, gpu_name, flags, load, latency.value / 1e6, profiles),
-        efficiency=_decode_efficiency(efficiencies, gpu_name, version),
+        efficiency=_decode_efficiency(factors.efficiencies, gpu_name, version),
     )
     if as_json:
         echo(json.dumps(model_roofline_document(result), indent=2))

@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from generator.bounds.closed_loop import serving_point
+from generator.enumeration.engines import Judge
+from generator.enumeration.legal_engine import Kind, LegalEngine
+from generator.enumeration.rejection import Rejection
 from generator.errors import InvalidInput
 from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
-from generator.planning.deployments import serving_point
-from generator.planning.engines import Judge
-from generator.planning.legal_engine import Kind, LegalEngine
 from generator.planning.phases import Costs, decode_phase, prefill_phase
-from generator.planning.rejection import Rejection
 
 Shape: TypeAlias = tuple[WorkerPool, WorkerPool, Kind]
 """What is deployed, whatever the load."""

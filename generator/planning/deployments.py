@@ -8,49 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.planning.numbers import Array
+from generator.bounds.closed_loop import ServingPoint, serving_point
 from generator.planning.pools import DecodePools, PrefillPools
 from generator.workload import Workload
 
 _MOST_AT_ONCE = 1_000_000
 """Deployments evaluated at once: a few arrays of 8 bytes for each stay well below 100 MB."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingPoint:
-    """What a deployment does at a concurrency in a closed loop, elementwise over arrays.
-
-    Requests a second are the least of what prefill reads, what decode completes, and
-    concurrency / latency; TTFT is then what Little's law leaves to it.
-    """
-
-    requests_per_s: Array
-    ttft_s: Array
-    tpot_s: Array
-
-
-def serving_point(
-    workload: Workload,
-    *,
-    prompts_per_s: Array,
-    alone_s: Array,
-    transfer_s: Array,
-    tpot_s: Array,
-    concurrency: NDArray[np.int64] | Array,
-) -> ServingPoint:
-    """A closed loop in its steady state; every request is taken to decode at once for ``tpot_s``.
-
-    A prompt waits where prefill is the slowest: concurrency = rate x (TTFT + the rest) gives how
-    long. Otherwise it is alone in a worker and then travels.
-    """
-    rest = (workload.osl - 1) * tpot_s
-    least = alone_s + transfer_s
-    requests = np.minimum(prompts_per_s, concurrency / (least + rest))
-    return ServingPoint(
-        requests_per_s=requests,
-        ttft_s=np.maximum(least, concurrency / requests - rest),
-        tpot_s=tpot_s,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

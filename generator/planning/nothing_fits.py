@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from generator.bounds.numbers import Array
+from generator.enumeration.base_spec import subject_of_model
+from generator.enumeration.engines import Judge, enumerate_engines
+from generator.enumeration.legal_engine import ROLES, Engines
+from generator.enumeration.rejection import Reason, Rejection, refused_by_reason
+from generator.enumeration.subject import Subject, require_plannable
 from generator.errors import InvalidInput, NothingFits, Problem
 from generator.facts import gpu_names
 from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
-from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate
-from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.deployments import Block
 from generator.planning.latency import Limits
-from generator.planning.legal_engine import ROLES, Engines
 from generator.planning.phases import Costs
-from generator.planning.rejection import Reason, Rejection, refused_by_reason
 from generator.planning.search import DeploymentSpace, candidate_at, search
-from generator.planning.subject import Subject, require_plannable
 from generator.wording import plural
 
 _OF_MEMORY = (Reason.MEMORY, Reason.REQUEST)
@@ -104,58 +107,74 @@ def _on_nodes(subject: Subject, nodes: int) -> Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
-    """The deployments nearest to limits that none keeps: each keeps one and misses the other.
+    """The deployments nearest to limits that none keeps: of the least TTFT, and of the least TPOT.
 
-    None where none keeps even that one.
+    Among those that keep the other limit, where any does.
     """
 
-    within_tpot: Candidate | None
-    within_ttft: Candidate | None
+    of_ttft: Candidate
+    of_tpot: Candidate
 
 
 def nearest_to(subject: Subject, space: DeploymentSpace) -> Nearest:
-    """The least TTFT within the TPOT limit, and the least TPOT within the TTFT limit."""
-    limits = space.latency
-    within_tpot = within_ttft = None
-    tokens = subject.workload.request_tokens
+    """The nearest on each side of the space's limits; it has at least one deployment."""
+    limits, tokens = space.latency, subject.workload.request_tokens
+    of_ttft: list[Candidate] = []
+    of_tpot: list[Candidate] = []
     for pairing in space.pairings():
         for block in space.blocks(pairing):
-            point = block.point
-            tpot = np.broadcast_to(point.tpot_s, block.exists.shape)
-            for kept, other in (
-                (tpot <= limits.tpot_s, point.ttft_s),
-                (point.ttft_s <= limits.ttft_s, tpot),
+            ttft = block.point.ttft_s
+            tpot = np.broadcast_to(block.point.tpot_s, block.exists.shape)
+            for keeps_tpot, keeps_ttft in (
+                (tpot <= limits.tpot_s, ttft <= limits.ttft_s),
+                (block.exists, block.exists),
             ):
-                figures = np.where(block.exists & kept, other, np.inf)
-                index = int(figures.argmin())
-                if not np.isfinite(figures.flat[index]):
-                    continue
-                prefill, decode, column = map(int, np.unravel_index(index, figures.shape))
-                found = candidate_at(block, (prefill, decode, column), tokens)
-                if other is tpot:
-                    if within_ttft is None or found.tpot_s < within_ttft.tpot_s:
-                        within_ttft = found
-                elif within_tpot is None or found.ttft_s < within_tpot.ttft_s:
-                    within_tpot = found
-    return Nearest(within_tpot=within_tpot, within_ttft=within_ttft)
+                of_ttft += _least(block, (ttft, tpot), keeps_tpot, tokens)
+                of_tpot += _least(block, (tpot, ttft), keeps_ttft, tokens)
+    return Nearest(
+        of_ttft=min(
+            of_ttft, key=lambda each: (each.tpot_s > limits.tpot_s, each.ttft_s, each.tpot_s)
+        ),
+        of_tpot=min(
+            of_tpot, key=lambda each: (each.ttft_s > limits.ttft_s, each.tpot_s, each.ttft_s)
+        ),
+    )
+
+
+def _least(
+    block: Block, figures: tuple[Array, Array], kept: NDArray[np.bool_], tokens: int
+) -> Iterator[Candidate]:
+    """Of the deployments of a block that are kept the one with the least first figure, if any.
+
+    Of several the one with the least second.
+    """
+    first, second = figures
+    found = np.where(block.exists & kept, first, np.inf)
+    if not np.isfinite(found.min()):
+        return
+    index = int(np.where(found == found.min(), second, np.inf).argmin())
+    prefill, decode, column = map(int, np.unravel_index(index, found.shape))
+    yield candidate_at(block, (prefill, decode, column), tokens)
 
 
 def no_limits_kept(limits: Limits, nearest: Nearest) -> NothingFits:
     """The error of limits that nothing keeps, with the nearest deployment on each side."""
-    asked = " and ".join(
-        f"{name} <= {value * 1000:g} ms"
-        for name, value in (("TTFT", limits.ttft_s), ("TPOT", limits.tpot_s))
-        if np.isfinite(value)
-    )
     sides = [
-        f"{each.text} has TTFT {each.ttft_s * 1000:,.0f} ms and TPOT {each.tpot_s * 1000:.2f} ms"
-        for each in (nearest.within_tpot, nearest.within_ttft)
-        if each is not None
+        (f"{name} <= {limit * 1000:g} ms", candidate)
+        for name, limit, candidate in (
+            ("TTFT", limits.ttft_s, nearest.of_ttft),
+            ("TPOT", limits.tpot_s, nearest.of_tpot),
+        )
+        if np.isfinite(limit)
     ]
+    asked = " and ".join(name for name, _ in sides)
+    found = dict.fromkeys(
+        f"{each.text} has TTFT {each.ttft_s * 1000:,.0f} ms and TPOT {each.tpot_s * 1000:.4g} ms"
+        for _, each in sides
+    )
     return NothingFits(
         Problem(
-            message=f"no deployment is predicted to keep {asked}; nearest: "
-            + ("; ".join(dict.fromkeys(sides)) or "none keeps either"),
+            message=f"no deployment is predicted to keep {asked}; nearest: {'; '.join(found)}",
             hint="allow what the nearest needs, or shorten the workload",
         )
     )

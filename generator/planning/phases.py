@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.planning.decode_bound import decode_step
-from generator.planning.efficiency import Efficiency
-from generator.planning.engine_work import EngineWork, engine_work
-from generator.planning.legal_engine import LegalEngine
-from generator.planning.numbers import Array
-from generator.planning.phase_work import prefill_work
-from generator.planning.prefill_bound import transfer_s
-from generator.planning.speculation import tokens_per_step
-from generator.planning.subject import Subject
+from generator.bounds.decode import decode_step
+from generator.bounds.engine_work import EngineWork, engine_work
+from generator.bounds.numbers import Array
+from generator.bounds.phase_work import prefill_work
+from generator.bounds.prefill import transfer_s
+from generator.bounds.speculation import tokens_per_step
+from generator.efficiency.factors import Efficiency
+from generator.enumeration.legal_engine import LegalEngine
+from generator.enumeration.subject import Subject
 from generator.resolution import uses_sequence_parallel_moe
 
 

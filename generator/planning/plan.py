@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from generator.efficiency.cited_comparison import Comparison, cited_comparisons
+from generator.efficiency.cited_efficiency import cited_efficiencies
+from generator.efficiency.factors import NO_FACTORS, Factors
+from generator.efficiency.plan_facts import CitedPoint
+from generator.enumeration.engines import Judge, enumerate_engines
+from generator.enumeration.legal_engine import Engines
+from generator.enumeration.subject import Subject, require_plannable
 from generator.errors import InvalidInput, Problem
 from generator.planning.candidate import Candidate, Shape, bounded
-from generator.planning.efficiency import Efficiency
-from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
-from generator.planning.legal_engine import Engines
 from generator.planning.nothing_fits import nearest_to, no_limits_kept, nothing_fits
 from generator.planning.phases import Costs
 from generator.planning.plan_costs import chosen_costs
-from generator.planning.plan_facts import CitedPoint
 from generator.planning.proposal import ProposedDeployment, propose
 from generator.planning.proposed_spec import RefusedDeployment, ValidDeployment, validated
 from generator.planning.references import (
@@ -24,7 +27,6 @@ from generator.planning.references import (
     references,
 )
 from generator.planning.search import DeploymentSpace, Search, search
-from generator.planning.subject import Subject, require_plannable
 from generator.planning.sweep_cost import SweepCost, sweep_cost
 
 _MOST_ROUNDS = 8
@@ -41,7 +43,10 @@ class PlannedPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What was found for a subject. ``refused`` were on the frontier but do not hold or start."""
+    """What was found for a subject; ``public`` are points that its factors are fitted to.
+
+    ``refused`` were on the frontier but do not hold or start.
+    """
 
     subject: Subject
     costs: Costs
@@ -53,18 +58,19 @@ class Plan:
     references: tuple[Reference | RefusedReference, ...]
     cost: SweepCost
     notes: tuple[str, ...]
+    public: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """How a subject is to be planned: limits on latency, recipes to run, factors to predict with.
 
-    Without an acceptance rate it is that of the public points.
+    Without an acceptance rate it is that of the factors, then that of the public points.
     """
 
     limits: Limits
     most_deployments: int
-    efficiencies: tuple[Efficiency, ...] = ()
+    factors: Factors = NO_FACTORS
     acceptance_rate: float | None = None
 
 
@@ -95,7 +101,7 @@ def make_plan(
     costs, notes = chosen_costs(
         subject.gpu.name,
         subject.spec.engine.version,
-        question.efficiencies,
+        question.factors,
         question.acceptance_rate,
     )
     limits = question.limits
@@ -129,7 +135,14 @@ def make_plan(
         references=tuple(references(judge, costs, found.frontier)),
         cost=sweep_cost(subject, engines, space, found, predicted),
         notes=notes,
+        public=_fitted_to(costs),
     )
+
+
+def _fitted_to(costs: Costs) -> tuple[Comparison, ...]:
+    """The public points, where a phase is predicted by factors of them."""
+    public = cited_efficiencies().efficiencies
+    return tuple(cited_comparisons()) if {costs.prefill, costs.decode} & {*public} else ()
 
 
 def _valid(

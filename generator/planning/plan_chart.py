@@ -5,6 +5,7 @@ from __future__ import annotations
 from generator.figures.chart import AxisText, Chart, Line, Mark, Series
 from generator.planning.candidate import Candidate
 from generator.planning.plan import Plan
+from generator.planning.plan_view import references_name
 from generator.planning.references import Reference
 from generator.wording import plural
 
@@ -38,7 +39,7 @@ def plan_chart(plan: Plan) -> Chart:
                     shows_marks=False,
                 ),
                 Series(
-                    name="the spec's own",
+                    name=references_name(plan),
                     marks=tuple(_mark(each.predicted) for each in own),
                     style=None,
                     line=Line.NONE,

@@ -6,12 +6,13 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from generator.efficiency.cited_view import cited_document
+from generator.efficiency.plan_facts import CitedPoint
+from generator.enumeration.rejection import Rejection, refused_by_reason
 from generator.planning.candidate import Candidate
 from generator.planning.plan import Plan
-from generator.planning.plan_facts import CitedPoint
 from generator.planning.proposed_spec import ValidDeployment
 from generator.planning.references import Reference, RefusedReference
-from generator.planning.rejection import Rejection, refused_by_reason
 
 VERSION = 1
 
@@ -71,6 +72,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "requests_per_concurrency": cost.requests_per_concurrency,
         },
         "notes": list(plan.notes),
+        "public_points": cited_document(plan.public),
     }
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
+from generator.efficiency.plan_facts import CitedPoint
+from generator.enumeration.rejection import Reason, RefusedEngines, refused_by_reason
 from generator.planning.candidate import Candidate
 from generator.planning.plan import Plan
-from generator.planning.plan_facts import CitedPoint
 from generator.planning.references import Reference, RefusedReference
-from generator.planning.rejection import Reason, RefusedEngines, refused_by_reason
 from generator.units import format_gib
 from generator.wording import plural
 
@@ -83,9 +83,15 @@ def sweep_table(plan: Plan) -> Table:
     return headers, rows
 
 
+def references_name(plan: Plan) -> str:
+    """What the deployments beside the frontier are."""
+    return "the spec's own" if plan.subject.question is None else "published"
+
+
 def reference_table(plan: Plan) -> Table:
-    """The spec's own deployments at the ends of their loads, beside what was measured there."""
-    headers = ["the spec's own", "conc.", "speed", "bound", "measured", "rate", "bound", "measured"]
+    """What somebody chose, at the ends of its loads, beside what was measured there."""
+    figures = ["bound", "measured"]
+    headers = [references_name(plan), "conc.", "speed", *figures, "rate", *figures]
     rows: list[list[str]] = []
     for each in _ends(plan.references):
         if isinstance(each, RefusedReference):
@@ -116,7 +122,7 @@ def _ends(
 
 
 def reference_rows(plan: Plan) -> Rows:
-    """What of the frontier beats the spec's own deployments, at the lowest load of each."""
+    """What of the frontier beats what somebody chose, at the lowest load of each."""
     known = [each for each in plan.references if isinstance(each, Reference)]
     lowest = {each.file: each for each in reversed(known)}
     return [

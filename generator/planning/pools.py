@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.bounds.numbers import Array
 from generator.planning.latency import Limits
-from generator.planning.numbers import Array
 from generator.planning.phases import DecodePhase, PrefillPhase
 from generator.units import ceil_div
 

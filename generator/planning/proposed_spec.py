@@ -11,12 +11,12 @@ from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
 from generator.derivation import Deployment, derive_deployment
 from generator.documents import parse_document
+from generator.enumeration.base_spec import composed_text
+from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, NothingFits, Problem
 from generator.files import write_text_atomically
 from generator.inverse_capacity import startup_fault
-from generator.planning.base_spec import composed_text
 from generator.planning.proposal import ProposedDeployment
-from generator.planning.subject import Subject
 from generator.recipe import Dialect
 from generator.recipe_inputs import RecipeFile, RecipeInputs
 from generator.recipe_sources import RecipeSource

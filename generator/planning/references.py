@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from generator.errors import InvalidInput
+from generator.efficiency.plan_facts import CitedPoint, cited_points
+from generator.enumeration.engines import Judge
+from generator.enumeration.legal_engine import Kind
+from generator.enumeration.limits import most_sequences
+from generator.enumeration.rejection import Rejection
+from generator.enumeration.subject import Subject
+from generator.errors import InvalidInput, Problem
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.planning.candidate import Candidate, Choice, bounded, candidate_of
-from generator.planning.engines import Judge
-from generator.planning.legal_engine import Kind
 from generator.planning.phases import Costs
-from generator.planning.plan_facts import CitedPoint, cited_points
-from generator.planning.subject import Subject
+
+_KV_CACHE_DTYPE = "kv-cache-dtype"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A deployment of the spec at one of its concurrencies.
+    """A deployment of the spec at one of its concurrencies, or a published one.
 
     ``beaten_by`` is the point of the frontier with the most tokens per GPU among those at least as
     fast for a user; None where the frontier has nothing better. ``measured`` is a published point
@@ -34,7 +38,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedReference:
-    """A deployment of the spec that has an engine which is no candidate."""
+    """One that has an engine which is no candidate, or does not hold its requests."""
 
     file: str
     reason: str
@@ -43,33 +47,75 @@ class RefusedReference:
 def references(
     judge: Judge, costs: Costs, frontier: Sequence[Candidate]
 ) -> Iterator[Reference | RefusedReference]:
-    """The spec's own deployments; none where the spec was composed."""
+    """The spec's own deployments; where the spec was composed, what was published of its question.
+
+    After the first load of a deployment that is refused its others are left out.
+    """
     subject = judge.subject
-    if subject.question is not None:
-        return
+    chosen = _chosen_by_spec(subject) if subject.question is None else _published(subject)
+    refused = set()
+    for name, choice in chosen:
+        if name in refused:
+            continue
+        try:
+            predicted = candidate_of(judge, choice, costs)
+            _require_capacity(judge, choice)
+        except InvalidInput as error:
+            refused.add(name)
+            yield RefusedReference(file=name, reason=error.problems[0].message)
+            continue
+        yield Reference(
+            file=name,
+            predicted=predicted,
+            bound=bounded(judge, predicted, costs),
+            beaten_by=better_on(frontier, predicted),
+            measured=measured_at(subject, predicted),
+        )
+
+
+def _chosen_by_spec(subject: Subject) -> Iterator[tuple[str, Choice]]:
+    """Each deployment at each concurrency; a repetition under an accuracy benchmark has none."""
     for spec in subject.spec.deployments:
-        if not spec.concurrencies:
-            continue  # a repetition under an accuracy benchmark
         kind = Kind(
             kv_cache_dtype=next(iter(subject.specs)),
             speculative_tokens=spec.speculative_tokens.decode,
         )
         for concurrency in spec.concurrencies:
-            choice = Choice(
-                prefill=spec.prefill, decode=spec.decode, kind=kind, concurrency=concurrency
+            yield (
+                spec.file,
+                Choice(
+                    prefill=spec.prefill, decode=spec.decode, kind=kind, concurrency=concurrency
+                ),
             )
-            try:
-                predicted = candidate_of(judge, choice, costs)
-            except InvalidInput as error:
-                yield RefusedReference(file=spec.file, reason=error.problems[0].message)
-                break
-            yield Reference(
-                file=spec.file,
-                predicted=predicted,
-                bound=bounded(judge, predicted, costs),
-                beaten_by=better_on(frontier, predicted),
-                measured=measured_at(subject, predicted),
-            )
+
+
+def _published(subject: Subject) -> Iterator[tuple[str, Choice]]:
+    """The deployments of public points of the subject's model, GPU and workload."""
+    for point in cited_points():
+        dtype = point.flags[_KV_CACHE_DTYPE]
+        if point.prefill is None or dtype not in subject.specs or not _is_of(point, subject):
+            continue
+        kind = Kind(kv_cache_dtype=dtype, speculative_tokens=point.speculative_tokens)
+        yield (
+            point.name,
+            Choice(
+                prefill=point.prefill,
+                decode=point.decode,
+                kind=kind,
+                concurrency=point.concurrency,
+            ),
+        )
+
+
+def _require_capacity(judge: Judge, choice: Choice) -> None:
+    """Raise InvalidInput where the decode workers do not hold the concurrency at once."""
+    engine = judge.verdict("decode", choice.kind, choice.decode.layout)
+    if isinstance(engine, Rejection):
+        raise InvalidInput(engine.problem)
+    held = choice.decode.data_ranks * most_sequences(judge.subject, engine, engine.kv_cache)
+    if held < choice.concurrency:
+        message = f"holds at most {held:,} of {choice.concurrency:,} requests with these flags"
+        raise InvalidInput(Problem(message=message))
 
 
 def better_on(frontier: Sequence[Candidate], candidate: Candidate) -> Candidate | None:
@@ -87,17 +133,23 @@ def measured_at(subject: Subject, candidate: Candidate) -> CitedPoint | None:
     """The published measurement of a deployment of this model, GPU and workload."""
     for point in cited_points():
         is_here = (
-            point.gpu == subject.gpu.name
-            and (point.workload.isl, point.workload.osl)
-            == (subject.workload.isl, subject.workload.osl)
-            and point.prefill == candidate.prefill
+            point.prefill == candidate.prefill
             and point.decode == candidate.decode
             and point.speculative_tokens == candidate.kind.speculative_tokens
             and point.concurrency == candidate.concurrency
         )
-        if is_here and _signature(point) == subject.architecture.signature:
+        if is_here and _is_of(point, subject):
             return point
     return None
+
+
+def _is_of(point: CitedPoint, subject: Subject) -> bool:
+    """Whether a point is of the subject's GPU, workload and model."""
+    return (
+        point.gpu == subject.gpu.name
+        and (point.workload.isl, point.workload.osl) == (subject.workload.isl, subject.workload.osl)
+        and _signature(point) == subject.architecture.signature
+    )
 
 
 def _signature(point: CitedPoint) -> str:

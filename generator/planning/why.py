@@ -8,20 +8,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from generator.enumeration.engines import Judge, enumerate_engines
+from generator.enumeration.legal_engine import ROLES, Engines, LegalEngine
+from generator.enumeration.limits import most_sequences
+from generator.enumeration.rejection import Rejection
+from generator.enumeration.subject import Subject, require_plannable
 from generator.parallel import ParallelLayout
 from generator.planning.candidate import Candidate
-from generator.planning.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
-from generator.planning.legal_engine import ROLES, Engines, LegalEngine
-from generator.planning.limits import most_sequences
 from generator.planning.phases import Costs, decode_phase, prefill_phase
 from generator.planning.plan import Question
 from generator.planning.plan_costs import chosen_costs
 from generator.planning.plan_document import candidate_document, rejection_document
 from generator.planning.references import better_on
-from generator.planning.rejection import Rejection
 from generator.planning.search import DeploymentSpace, search
-from generator.planning.subject import Subject, require_plannable
 from generator.units import format_gib
 
 Table: TypeAlias = tuple[Sequence[str], list[list[str]]]
@@ -74,7 +74,7 @@ def why(
     costs, _ = chosen_costs(
         subject.gpu.name,
         subject.spec.engine.version,
-        question.efficiencies,
+        question.factors,
         question.acceptance_rate,
     )
     judge = Judge(subject)

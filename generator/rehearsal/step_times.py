@@ -19,11 +19,11 @@ from typing import Protocol
 import numpy as np
 
 from generator.architecture import ModelArchitecture
-from generator.planning.decode_bound import decode_step
-from generator.planning.engine_work import EngineWork, engine_work
-from generator.planning.numbers import Array
-from generator.planning.prefill_bound import chunked_prefill
-from generator.planning.speculation import tokens_per_step
+from generator.bounds.decode import decode_step
+from generator.bounds.engine_work import EngineWork, engine_work
+from generator.bounds.numbers import Array
+from generator.bounds.prefill import chunked_prefill
+from generator.bounds.speculation import tokens_per_step
 from generator.recipe_engines import RecipeEngine
 from generator.rehearsal.plan import RehearsalPlan
 from generator.resolution import uses_sequence_parallel_moe

@@ -10,9 +10,9 @@ from enum import StrEnum
 import numpy as np
 
 from generator.architecture import ModelArchitecture
+from generator.efficiency.plan_facts import collective_latency
 from generator.errors import InvalidInput, Problem
 from generator.normal_form import NormalForm
-from generator.planning.plan_facts import collective_latency
 from generator.recipe_engines import recipe_engine
 from generator.rehearsal.plan import RehearsalPlan
 from generator.rehearsal.step_times import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from generator.bounds.numbers import Array
 from generator.files import write_bytes_atomically
-from generator.planning.numbers import Array
 
 
 def write_timing_file(path: Path, arrays: Mapping[str, Array]) -> None:

@@ -9,8 +9,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from generator.planning.base_spec import subject_of_spec
-from generator.planning.engines import Judge, enumerate_engines
+from generator.enumeration.base_spec import subject_of_spec
+from generator.enumeration.engines import Judge, enumerate_engines
 from generator.planning.latency import Limits
 from generator.planning.plan_costs import chosen_costs
 from generator.planning.search import DeploymentSpace, search

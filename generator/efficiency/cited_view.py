@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from generator.planning.cited_comparison import Comparison, Quantity
-from generator.planning.cited_efficiency import cited_acceptance_rate
+from generator.efficiency.cited_comparison import Comparison, Quantity
+from generator.efficiency.cited_efficiency import cited_acceptance_rate
 from generator.results.wording import percent_change, rounded
 
 Table: TypeAlias = tuple[Sequence[str], list[list[str]]]

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
-from generator.planning.cited_work import CitedWork, cited_works
-from generator.planning.efficiency import Phase
-from generator.planning.phase_work import PhaseWork
-from generator.planning.plan_facts import CitedPoint
-from generator.planning.speculation import tokens_per_step
+import numpy as np
+
+from generator.bounds.closed_loop import serving_point
+from generator.bounds.numbers import Array
+from generator.bounds.phase_work import PhaseWork
+from generator.bounds.speculation import tokens_per_step
+from generator.efficiency.cited_efficiency import cited_acceptance_rate, cited_efficiencies
+from generator.efficiency.cited_work import CitedWork, cited_works
+from generator.efficiency.factors import Phase
+from generator.efficiency.plan_facts import CitedPoint
 
 _Seconds = Callable[[Phase, PhaseWork], float]
 
@@ -103,19 +107,22 @@ def _predictions(cited: CitedWork) -> dict[Quantity, float]:
 def _figures(
     cited: CitedWork, seconds: _Seconds, *, acceptance_rate: float
 ) -> dict[Quantity, float]:
-    """Both phases undisturbed by each other, in the closed loop.
-
-    Throughput is the least of the prefill rate, the decode rate and concurrency over latency. The
-    decode rate is the latter without prefill and transfer, so that it never is the least.
-    """
+    """Both phases in the closed loop of ``serving_point``."""
     point, prompt = cited.point, cited.prefill
     step_s = seconds(Phase.DECODE, cited.step)
-    tpot_s = step_s / tokens_per_step(point.speculative_tokens, acceptance_rate)
-    latency_s = (
-        seconds(Phase.PREFILL, prompt.alone) + cited.transfer_s + (point.workload.osl - 1) * tpot_s
+    serves = serving_point(
+        point.workload,
+        prompts_per_s=_one(cited.prefill_workers / seconds(Phase.PREFILL, prompt.each_of_batch)),
+        alone_s=_one(seconds(Phase.PREFILL, prompt.alone)),
+        transfer_s=_one(cited.transfer_s),
+        tpot_s=_one(step_s / tokens_per_step(point.speculative_tokens, acceptance_rate)),
+        concurrency=_one(point.concurrency),
     )
-    prefill_rate = cited.prefill_workers / seconds(Phase.PREFILL, prompt.each_of_batch)
-    return _quantities(point, tpot_s, min(prefill_rate, point.concurrency / latency_s))
+    return _quantities(point, float(serves.tpot_s[0]), float(serves.requests_per_s[0]))
+
+
+def _one(value: float) -> Array:
+    return np.array([value])
 
 
 def _taking_turns(cited: CitedWork, seconds: _Seconds) -> dict[Quantity, float]:

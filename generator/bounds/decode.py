@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.planning.communication import communication_s
-from generator.planning.engine_work import EngineWork, Experts
-from generator.planning.numbers import Array
+from generator.bounds.communication import communication_s
+from generator.bounds.engine_work import EngineWork, Experts
+from generator.bounds.numbers import Array
 from generator.weights import PassWeights
 
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from generator.engine_memory import requested_bytes
 from generator.engine_options import EngineOptions, options_from_flags
+from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput
 from generator.memory_terms import estimated_terms
 from generator.parallel import ParallelLayout, WorkerPool
-from generator.planning.subject import Subject
 from generator.resolution import ResolvedEngine, resolve_engine
 from generator.role_flags import RoleLoad, role_flags
 from generator.spec import Spec

@@ -8,19 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from generator.architecture import ModelArchitecture
+from generator.bounds.engine_work import EngineWork
+from generator.bounds.planned_work import planned_work
 from generator.engine_options import EngineOptions, options_from_flags
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, engine_defaults, gpu
-from generator.parallel import WorkerPool, parse_pool
-from generator.planning.engine_work import EngineWork
-from generator.planning.planned_work import planned_work
+from generator.parallel import ParallelLayout, WorkerPool, parse_layout
 from generator.resolution import resolve_engine
+from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint
 
 _ENGINE = "vllm"
-_CONFIGURATION = re.compile(
-    r"(?P<first>\S+)(?: \+ (?P<second>\S+))?(?: MTP(?P<drafts>[0-9]+)(?:/(?P<decoded>[0-9]+))?)?\Z"
-)
+_AGGREGATED, _PAIR = "agg", ("prefill", "decode")
 _CACHE_FLAGS = ("kv-cache-dtype", "mamba-ssm-cache-dtype", "mamba-cache-dtype")
 _FLAGS = ("all2all-backend", "max-num-batched-tokens")
 _OF_ROLE = re.compile(r"(prefill|decode|agg) (\S+)\Z")
@@ -45,25 +44,23 @@ class MeasuredEngines:
 
 
 def measured_engines(point: MeasuredPoint, architecture: ModelArchitecture) -> MeasuredEngines:
-    """The engines of a point of this model.
+    """The engines of a point of this model, from the pools of its record.
 
-    Raises InvalidInput, saying what is unknown, for GPUs, versions and configurations that cannot
-    be read from the record.
+    Raises InvalidInput, saying what is unknown, for GPUs, versions and engines that the record
+    does not say enough of.
     """
-    match = _CONFIGURATION.match(point.subject.configuration)
-    if match is None:
+    pools = {pool.role: pool for pool in point.subject.pools}
+    if not pools:
         raise InvalidInput(
-            Problem(message="its configuration is not of vLLM layouts, with MTP or without drafts")
+            Problem(message="its record says no engines", hint="collect its run again")
         )
-    drafts = int(match["drafts"] or 0)
-    decoded = int(match["decoded"] or drafts)
-    if match["second"] is None:
-        engine = _engine(point, architecture, "agg", match["first"], drafts)
+    if _AGGREGATED in pools:
+        engine = _engine(point, architecture, pools[_AGGREGATED])
         return MeasuredEngines(prefill=engine, decode=engine)
-    return MeasuredEngines(
-        prefill=_engine(point, architecture, "prefill", match["first"], drafts),
-        decode=_engine(point, architecture, "decode", match["second"], decoded),
-    )
+    if missing := [role for role in _PAIR if role not in pools]:
+        raise InvalidInput(Problem(message=f"its record says no {' and no '.join(missing)} engine"))
+    prefill, decode = (_engine(point, architecture, pools[role]) for role in _PAIR)
+    return MeasuredEngines(prefill=prefill, decode=decode)
 
 
 def engine_version_of(point: MeasuredPoint) -> str | None:
@@ -72,17 +69,33 @@ def engine_version_of(point: MeasuredPoint) -> str | None:
 
 
 def _engine(
-    point: MeasuredPoint, architecture: ModelArchitecture, role: str, layout: str, drafts: int
+    point: MeasuredPoint, architecture: ModelArchitecture, pool: EnginePool
 ) -> MeasuredEngine:
-    pool = parse_pool(layout)
+    layout = _layout(pool)
     accelerator = gpu(point.gpus.type.lower())
     defaults = engine_defaults(_ENGINE, engine_version_of(point), accelerator)
-    options = replace(options_from_flags(_flags(point, role, drafts)), layout=pool.layout)
+    flags = _flags(point, pool.role, pool.num_speculative_tokens)
+    options = replace(options_from_flags(flags), layout=layout)
     return MeasuredEngine(
-        pool=pool,
+        pool=WorkerPool(workers=pool.workers, layout=layout),
         work=planned_work(architecture, accelerator, options, defaults),
         batch_tokens=_batch_tokens(architecture, options, defaults),
     )
+
+
+def _layout(pool: EnginePool) -> ParallelLayout:
+    """The layout of a worker; raises InvalidInput for an engine whose work is not known."""
+    if pool.engine not in (None, _ENGINE):
+        raise InvalidInput(
+            Problem(message=f"its {pool.role} engine is {pool.engine}, not {_ENGINE}")
+        )
+    if pool.layout is None:
+        raise InvalidInput(Problem(message=f"the layout of its {pool.role} engine is not recorded"))
+    if pool.num_speculative_tokens and not pool.is_mtp:
+        raise InvalidInput(
+            Problem(message=f"its {pool.role} engine drafts by {pool.draft_method}, not by MTP")
+        )
+    return parse_layout(pool.layout)
 
 
 def _flags(point: MeasuredPoint, role: str, drafts: int) -> dict[str, Any]:

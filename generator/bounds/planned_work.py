@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from generator.architecture import ModelArchitecture
+from generator.bounds.engine_work import EngineWork, engine_work
 from generator.engine_options import EngineOptions
 from generator.facts import EngineDefaults, Gpu
 from generator.kv_cache import plan_kv_cache
-from generator.planning.engine_work import EngineWork, engine_work
 from generator.resolution import kv_cache_options, uses_sequence_parallel_moe
 
 

@@ -12,11 +12,12 @@ from typing import TypeVar
 from generator.architecture import ModelArchitecture
 from generator.checks.known_models import is_known
 from generator.documents import parse_document
+from generator.enumeration.subject import ModelQuestion, Subject
 from generator.errors import InvalidInput, Problem
 from generator.estimation import named_by, profiles_of
 from generator.facts import Gpu, MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture
-from generator.planning.subject import ModelQuestion, Subject
+from generator.kv_cache_options import KvCacheOptions, cache_dtypes
 from generator.spec_reader import load_spec, spec_from_document
 from generator.yaml_scalars import dump_yaml_scalar
 
@@ -68,7 +69,7 @@ def subject_of_model(
             ),
             folder=Path(),
         )
-        for dtype in KV_CACHE_DTYPES
+        for dtype in _dtypes_worth_trying(architecture)
     }
     return Subject(
         specs=specs,
@@ -78,6 +79,16 @@ def subject_of_model(
         profiles=profiles,
         question=question,
     )
+
+
+def _dtypes_worth_trying(architecture: ModelArchitecture) -> Iterator[str]:
+    """Each once: ``auto`` is another name of what a checkpoint with a KV scheme of its own asks."""
+    known: set[str] = set()
+    for dtype in KV_CACHE_DTYPES:
+        stored = cache_dtypes(architecture, KvCacheOptions(kv_cache_dtype=dtype)).kv_cache
+        if stored not in known:
+            known.add(stored)
+            yield dtype
 
 
 def _answered(question: ModelQuestion) -> tuple[Gpu, ModelArchitecture]:

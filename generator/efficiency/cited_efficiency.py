@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from generator.planning.cited_work import CitedWork, cited_works
-from generator.planning.efficiency import Efficiency, EfficiencyTable, Phase
-from generator.planning.efficiency_fit import Observation, PhaseFit, Says, fit_phases
-from generator.planning.speculation import acceptance_rate_of
+from generator.bounds.speculation import acceptance_rate_of
+from generator.efficiency.cited_work import CitedWork, cited_works
+from generator.efficiency.factors import Efficiency, EfficiencyTable, Phase
+from generator.efficiency.fit import Observation, PhaseFit, Says, fit_phases
 
 _NOT_PUBLISHED = "the engine version of the aggregated points was not published"
 

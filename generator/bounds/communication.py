@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from generator.planning.engine_work import EngineWork
-from generator.planning.numbers import Array
+from generator.bounds.engine_work import EngineWork
+from generator.bounds.numbers import Array
 
 _ACTIVATION_BYTES = 2
 

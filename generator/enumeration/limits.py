@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from generator.engine_memory import account_engine_memory
+from generator.enumeration.legal_engine import LegalEngine
+from generator.enumeration.role_sizes import Integers
+from generator.enumeration.subject import Subject
 from generator.errors import NothingFits
 from generator.facts import MeasuredProfile, measured_profiles
 from generator.kv_cache import KvCacheLayout
 from generator.memory_terms import profile_key, startup_terms
-from generator.planning.legal_engine import LegalEngine
-from generator.planning.role_sizes import Integers
-from generator.planning.subject import Subject
 
 
 def most_sequences(subject: Subject, engine: LegalEngine, kv_cache: KvCacheLayout) -> int:

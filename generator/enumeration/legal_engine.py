@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from generator.engine_options import EngineOptions
+from generator.enumeration.rejection import Rejection
+from generator.enumeration.role_sizes import RoleSizes
 from generator.kv_cache import KvCacheLayout
 from generator.parallel import ParallelLayout
-from generator.planning.rejection import Rejection
-from generator.planning.role_sizes import RoleSizes
 
 ROLES = ("prefill", "decode")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
+from generator.bounds.engine_work import EngineWork
+from generator.bounds.phase_work import PhaseWork, PrefillWork, decode_step_work, prefill_work
+from generator.bounds.planned_work import planned_work
+from generator.bounds.prefill import transfer_s
+from generator.efficiency.plan_facts import CitedPoint, cited_points, collective_latency
 from generator.engine_options import options_from_flags
 from generator.facts import engine_defaults, gpu
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.parallel import WorkerPool
-from generator.planning.engine_work import EngineWork
-from generator.planning.phase_work import PhaseWork, PrefillWork, decode_step_work, prefill_work
-from generator.planning.plan_facts import CitedPoint, cited_points, collective_latency
-from generator.planning.planned_work import planned_work
-from generator.planning.prefill_bound import transfer_s
 
 _ENGINE = "vllm"
 _BATCH_FLAG = "max-num-batched-tokens"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from generator.planning.model_roofline import ModelRoofline
-from generator.planning.warm_decode import WarmDecode
+from generator.roofline.model_roofline import ModelRoofline
+from generator.roofline.warm_decode import WarmDecode
 from generator.units import format_gib
 
 VERSION = 1

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.planning.decode_bound import decode_step
-from generator.planning.engine_work import EngineWork
-from generator.planning.prefill_bound import prefill_bound
+from generator.bounds.decode import decode_step
+from generator.bounds.engine_work import EngineWork
+from generator.bounds.prefill import prefill_bound
 from generator.workload import Workload
 
 

@@ -16,9 +16,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.planning.efficiency import Phase, Residual
-from generator.planning.numbers import Array
-from generator.planning.phase_work import PhaseWork
+from generator.bounds.numbers import Array
+from generator.bounds.phase_work import PhaseWork
+from generator.efficiency.factors import Phase, Residual
 
 _LEAST_SPREAD = 1.5
 """Largest over smallest bound of a step below which a factor and a fixed cost look the same."""

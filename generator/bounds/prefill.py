@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.planning.communication import communication_s
-from generator.planning.decode_bound import StepBound, touched_share
-from generator.planning.engine_work import EngineWork
-from generator.planning.numbers import Array
+from generator.bounds.communication import communication_s
+from generator.bounds.decode import StepBound, touched_share
+from generator.bounds.engine_work import EngineWork
+from generator.bounds.numbers import Array
 from generator.weights import PassWeights
 
 
@@ -36,8 +36,9 @@ def prefill_bound(
     """The bound of prefilling prompts in chunks of at most ``batch_tokens`` on a rank.
 
     Stages of a pipeline work on different chunks at the same time: of one prompt, a stage has all
-    chunks, and the last chunk the other stages still before it. As in decode_bound every byte and
-    operation counts once at its peak, and tokens are routed evenly.
+    chunks, and the last chunk the other stages still before it. A full pipeline is as fast as its
+    fullest stage, of layers that are alike. As in decode_bound every byte and operation counts once
+    at its peak, and tokens are routed evenly.
     """
     layout = work.layout
     stages = layout.pipeline
@@ -45,9 +46,9 @@ def prefill_bound(
     passed = (chunks + stages - 1) / (chunks * stages)
     prompts = max(1, batch_tokens // prompt_tokens)
 
-    def seconds(per_rank: int, busy_ranks: int) -> float:
+    def seconds(of: EngineWork, per_rank: int, busy_ranks: int) -> float:
         step = chunked_prefill(
-            work,
+            of,
             np.array([float(per_rank)]),
             prompt_tokens,
             batch_tokens=batch_tokens,
@@ -57,10 +58,13 @@ def prefill_bound(
         return float(step.total_s[0])
 
     return PrefillBound(
-        alone_s=seconds(1, 1) * passed,
+        alone_s=seconds(work, 1, 1) * passed,
         alone_steps=_steps(prompt_tokens, batch_tokens) * passed,
-        batch_s=seconds(prompts, layout.data) / stages,
-        batch_steps=_steps(prompts * prompt_tokens, batch_tokens) / stages,
+        batch_s=max(
+            seconds(work, prompts, layout.data) / stages,
+            seconds(work.without_head(), prompts, layout.data) * work.fullest_stage,
+        ),
+        batch_steps=_steps(prompts * prompt_tokens, batch_tokens) * work.fullest_stage,
         prompts_per_batch=prompts * layout.data,
     )
 

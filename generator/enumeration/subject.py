@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.architecture import ModelArchitecture
+from generator.bounds.engine_work import peaks
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, MeasuredProfile
 from generator.kv_cache_options import KvCacheOptions, cache_dtypes
-from generator.planning.engine_work import peaks
 from generator.spec import Spec
 from generator.workload import Workload
 

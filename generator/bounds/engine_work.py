@@ -5,7 +5,7 @@ These are constants of an engine; decode_bound and prefill_bound multiply them b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from generator.architecture import (
     FullAttention,
@@ -20,10 +20,11 @@ from generator.architecture import (
 from generator.errors import InvalidInput, Problem
 from generator.facts import Gpu
 from generator.kv_cache import KvCacheLayout
+from generator.layer_groups import stage_layers
 from generator.parallel import ParallelLayout
 from generator.quantization import bytes_per_parameter, format_of_dtype
 from generator.units import DTYPE_BITS
-from generator.weights import PassWeights, decoder_pass, draft_pass
+from generator.weights import PassedWeights, PassWeights, decoder_pass, draft_pass
 
 _PATH_OF = {
     WeightFormat.BF16: "bf16",
@@ -89,6 +90,7 @@ class EngineWork:
     ``mixers`` and ``mlps`` count the layers that end in a collective, by what they have.
     ``expert_row_size`` elements of a token go to its experts and come back: those of the latent
     where experts work in one. ``dispatch_bytes`` are those of one element on its way there.
+    ``fullest_stage`` is the share of all layers that the pipeline stage with the most has.
     """
 
     layout: ParallelLayout
@@ -105,6 +107,15 @@ class EngineWork:
     dense_mlps: int
     expert_mlps: int
     dispatch_bytes: float
+    fullest_stage: float
+
+    def without_head(self) -> EngineWork:
+        """The same layers alone."""
+        return replace(
+            self,
+            decoder=replace(self.decoder, head=PassedWeights()),
+            draft=replace(self.draft, head=PassedWeights()) if self.draft else None,
+        )
 
 
 def engine_work(
@@ -144,6 +155,7 @@ def engine_work(
         ),
         expert_mlps=sum(isinstance(layer.mlp, MixtureOfExperts) for layer in architecture.layers),
         dispatch_bytes=_dispatch_bytes(architecture),
+        fullest_stage=_fullest_stage(len(architecture.layers), layout.pipeline),
     )
 
 
@@ -175,6 +187,10 @@ def peaks(architecture: ModelArchitecture, gpu: Gpu, kv_cache_dtype: str) -> Pea
         narrow=float(rates[narrow]),
         attention=float(rates["fp8"] if is_narrow_cache else rates[wide]),
     )
+
+
+def _fullest_stage(layers: int, stages: int) -> float:
+    return max(stage_layers(layers, stages)) / layers
 
 
 def _attention(

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from statistics import median
 
 from generator.architecture import ModelArchitecture
+from generator.bounds.speculation import acceptance_rate_of
+from generator.efficiency.factors import Efficiency, MeasuredAcceptance, Phase
+from generator.efficiency.fit import Observation, PhaseFit, fit_phases
+from generator.efficiency.measured_engines import (
+    MeasuredEngines,
+    engine_version_of,
+    measured_engines,
+)
+from generator.efficiency.measured_observations import observations_of, point_name, step_tokens
 from generator.errors import InvalidInput, Problem
-from generator.planning.efficiency import Efficiency, Phase
-from generator.planning.efficiency_fit import Observation, PhaseFit, fit_phases
-from generator.planning.measured_engines import MeasuredEngines, engine_version_of, measured_engines
-from generator.planning.measured_observations import observations_of, point_name, step_tokens
-from generator.planning.speculation import acceptance_rate_of
 from generator.results.point import MeasuredPoint, Origin
 from generator.wording import plural
 
@@ -28,15 +32,6 @@ class UnusedPoints:
     reason: str
     count: int
     example: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredAcceptance:
-    """The median share of drafted tokens accepted, over the points that drafted so many."""
-
-    speculative_tokens: int
-    acceptance_rate: float
-    points: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

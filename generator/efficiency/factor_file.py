@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from generator.documents import Document, read_document
+from generator.efficiency.factors import Efficiency, Factors, MeasuredAcceptance
+from generator.efficiency.measured_efficiency import EfficiencyCalibration
 from generator.engine_version import release
 from generator.errors import InvalidInput, Problem
 from generator.json_records import as_json, from_json
-from generator.planning.efficiency import Efficiency
-from generator.planning.measured_efficiency import EfficiencyCalibration
 from generator.validation import validate
 
 VERSION = 1
@@ -35,14 +35,18 @@ def _efficiency(efficiency: Efficiency) -> dict[str, Any]:
     return document | {"residuals": residuals}
 
 
-def read_efficiencies(path: Path) -> tuple[Efficiency, ...]:
-    """The efficiencies in a file; raises InvalidInput with every problem of it."""
+def read_factors(path: Path) -> Factors:
+    """What a file says; raises InvalidInput with every problem of it."""
     document = read_document(path)
     validate(document, _SCHEMA)
     entries = document.data["efficiencies"]
     if problems := list(_problems(document, entries)):
         raise InvalidInput(problems)
-    return tuple(from_json(Efficiency, entry) for entry in entries)
+    accepted = document.data.get("acceptance", ())
+    return Factors(
+        efficiencies=tuple(from_json(Efficiency, entry) for entry in entries),
+        acceptance=tuple(from_json(MeasuredAcceptance, entry) for entry in accepted),
+    )
 
 
 def _problems(document: Document, entries: Sequence[dict[str, Any]]) -> Iterator[Problem]:

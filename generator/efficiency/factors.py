@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from generator.bounds.numbers import Array
 from generator.engine_version import release
-from generator.planning.numbers import Array
 
 Seconds = TypeVar("Seconds", float, Array)
 
@@ -81,6 +81,36 @@ class Efficiency:
     def predicted_s(self, bound_s: Seconds, steps: float) -> Seconds:
         """Seconds of work that takes so many steps and is bounded by ``bound_s`` as a whole."""
         return self.factor * bound_s + self.fixed_s_per_step * steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredAcceptance:
+    """The median share of drafted tokens accepted, over the points that drafted so many."""
+
+    speculative_tokens: int
+    acceptance_rate: float
+    points: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """Everything that points of one's own said: efficiencies, and what was accepted of drafts."""
+
+    efficiencies: tuple[Efficiency, ...] = ()
+    acceptance: tuple[MeasuredAcceptance, ...] = ()
+
+    @property
+    def best_known_acceptance(self) -> MeasuredAcceptance | None:
+        """Of the count of drafts with the most points, then of the most drafts; None without any.
+
+        One rate stands for every count: each draft is accepted with the same chance.
+        """
+        return max(
+            self.acceptance, key=lambda each: (each.points, each.speculative_tokens), default=None
+        )
+
+
+NO_FACTORS = Factors()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

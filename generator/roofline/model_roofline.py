@@ -7,6 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from generator.architecture import ModelArchitecture
+from generator.bounds.decode import StepBound, decode_step
+from generator.bounds.engine_work import engine_work
+from generator.bounds.speculation import tokens_per_step
+from generator.efficiency.factors import ChosenEfficiency
 from generator.engine_memory import StartupTerms, requested_bytes
 from generator.engine_options import EngineOptions
 from generator.engine_plan import Engine, plan_engine
@@ -14,10 +18,6 @@ from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, MeasuredProfile
 from generator.memory_terms import startup_terms
 from generator.parallel import WorkerPool
-from generator.planning.decode_bound import StepBound, decode_step
-from generator.planning.efficiency import ChosenEfficiency
-from generator.planning.engine_work import engine_work
-from generator.planning.speculation import tokens_per_step
 from generator.resolution import uses_sequence_parallel_moe
 from generator.units import ceil_div
 

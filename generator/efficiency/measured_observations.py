@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from generator.bounds.phase_work import PhaseWork, PrefillWork, decode_step_work, prefill_work
+from generator.efficiency.factors import Phase
+from generator.efficiency.fit import Observation, Says
+from generator.efficiency.measured_engines import MeasuredEngines
 from generator.errors import InvalidInput, Problem
-from generator.planning.efficiency import Phase
-from generator.planning.efficiency_fit import Observation, Says
-from generator.planning.measured_engines import MeasuredEngines
-from generator.planning.phase_work import PhaseWork, PrefillWork, decode_step_work, prefill_work
 from generator.results.distribution import Distribution
 from generator.results.point import MeasuredPoint
 from generator.workload import Workload

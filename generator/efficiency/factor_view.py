@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from generator.planning.efficiency import Efficiency, Residual
-from generator.planning.measured_efficiency import EfficiencyCalibration
+from generator.efficiency.factors import Efficiency, Residual
+from generator.efficiency.measured_efficiency import EfficiencyCalibration
 from generator.results.wording import percent_change, rounded
 from generator.wording import plural
 

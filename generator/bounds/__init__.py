@@ -1,0 +1,1 @@
+"""The least the work of an engine takes: seconds of prefill and decode at published peaks."""

@@ -1,0 +1,1 @@
+"""One decode step at its bound, beside the memory it needs."""
