@@ -8,6 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+HOLDER = Path(__file__).resolve().parents[1] / "generator/rehearsal_host/holder.py"
+"""The first process of every network that a rehearsal of this checkout has."""
+
 
 def networks() -> set[str]:
     """The network namespaces that have a process."""
@@ -16,6 +19,16 @@ def networks() -> set[str]:
         with suppress(OSError):
             found.add((process / "ns/net").readlink().name)
     return found
+
+
+def networks_of(folder: Path) -> set[str]:
+    """The network namespaces of processes that name the folder, but for this one's."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if str(folder).encode() in (process / "cmdline").read_bytes():
+                found.add((process / "ns/net").readlink().name)
+    return found - {Path("/proc/self/ns/net").readlink().name}
 
 
 def processes_in(folder: Path) -> list[str]:
