@@ -102,7 +102,7 @@ def test_a_signal_leaves_nothing_of_the_real_programs(
         rehearsal.kill()
         rehearsal.wait()
     assert until(lambda: not processes_in(cache), seconds=5)
-    assert closed.isdisjoint(networks())
+    assert until(lambda: closed.isdisjoint(networks()), seconds=5)
 
 
 def figure(load: Mapping[str, Any], name: str) -> float:

@@ -184,7 +184,7 @@ def test_nothing_outlives_a_signal_to_the_rehearsal(
         rehearsal.kill()
         rehearsal.wait()
     assert until(lambda: not processes_of(tmp_path), seconds=5)
-    assert closed.isdisjoint(networks())
+    assert until(lambda: closed.isdisjoint(networks()), seconds=5)
 
 
 @pytest.mark.usefixtures("nothing_left")

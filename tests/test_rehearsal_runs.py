@@ -91,7 +91,7 @@ def test_after_a_signal_nothing_is_left_and_another_run_works(
     message = f"interrupted by {number.name}, everything that was started is ended; the same"
     assert (message in said.decode()) == (number != signal.SIGKILL)
     assert until(lambda: not processes_in(cache), seconds=5)
-    assert closed.isdisjoint(networks())
+    assert until(lambda: closed.isdisjoint(networks()), seconds=5)
     stub_serving(cache)
     assert run(*words(cache)).exit_code in (0, 10)
 
