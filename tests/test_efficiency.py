@@ -14,9 +14,10 @@ from generator.cli.output import table
 from generator.planning.cited_comparison import Comparison, Quantity, cited_comparisons
 from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
 from generator.planning.cited_view import cited_document, cited_notes, cited_table
-from generator.planning.efficiency import Efficiency, EfficiencyTable, Phase, merged
+from generator.planning.efficiency import Efficiency, EfficiencyTable, Phase
 from generator.planning.efficiency_fit import Observation, Says, fit_phases
 from generator.planning.phase_work import PhaseWork
+from generator.planning.plan_costs import chosen_costs
 from generator.planning.plan_facts import cited_points
 from generator.planning.speculation import acceptance_rate_of, tokens_per_step
 
@@ -201,9 +202,13 @@ def test_no_factors_of_a_phase() -> None:
         EfficiencyTable((efficiency(),)).of("gb300", "0.26.0", Phase.PREFILL)
 
 
-def test_own_factors_stand_before_the_defaults() -> None:
-    own, other = efficiency(factor=3), efficiency(version="0.28.0")
-    assert merged([own], [efficiency(), other]).efficiencies == (own, other)
+def test_own_factors_stand_before_the_public_points() -> None:
+    """Even of another release; what none of them is of is taken from the public points."""
+    own = efficiency(factor=3, version="0.20.0")
+    costs, notes = chosen_costs("gb300", "0.26.0", [own])
+    assert costs.decode == own
+    assert costs.prefill == cited_efficiencies().of("gb300", "0.26.0", Phase.PREFILL).efficiency
+    assert any("0.20.0" in note for note in notes)
 
 
 # --- public points ----------------------------------------------------------------------------

@@ -17,10 +17,12 @@ from generator.errors import InvalidInput, NothingFits
 from generator.estimation import estimate_spec
 from generator.inverse_capacity import startup_fault
 from generator.parallel import WorkerPool, parse_layout, parse_pool
+from generator.planning import pools
 from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate, bounded, candidate_of, choice_of
-from generator.planning.deployments import Limits, serving_point
+from generator.planning.deployments import serving_point
 from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.latency import Limits
 from generator.planning.layouts import layouts_within
 from generator.planning.legal_engine import Engines, Kind, LegalEngine
 from generator.planning.limits import most_sequences
@@ -55,11 +57,8 @@ def small_engines(model: str, nodes: int, isl: int, osl: int) -> tuple[Subject, 
     return subject, enumerate_engines(Judge(subject))
 
 
-def found_in(
-    subject: Subject, engines: Engines, limits: Limits | None = None, *, prunes: bool = True
-) -> Search:
-    space = DeploymentSpace(subject, engines, costs(), prunes=prunes)
-    return search(subject, space, limits or Limits())
+def found_in(subject: Subject, engines: Engines, limits: Limits | None = None) -> Search:
+    return search(subject, DeploymentSpace(subject, engines, costs(), limits or Limits()))
 
 
 @cache
@@ -88,7 +87,9 @@ def test_leaving_out_what_is_beaten_loses_no_frontier_point(
     subject, engines = small_engines(model, nodes, isl, osl)
     limits = Limits(ttft_s=np.inf if ttft_ms is None else ttft_ms / 1000)
     pruned = found_in(subject, engines, limits)
-    everything = found_in(subject, engines, limits, prunes=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pools, "unbeaten", lambda rows: np.arange(len(rows)))
+        everything = found_in(subject, engines, limits)
     assert places(pruned.frontier) == places(everything.frontier)
     assert everything.evaluated == everything.combinations == pruned.combinations
     assert pruned.evaluated <= everything.evaluated
@@ -171,9 +172,8 @@ def test_every_limit_is_kept_and_is_what_ends_the_frontier() -> None:
 
 def test_the_nearest_on_each_side_of_limits_that_nothing_keeps() -> None:
     subject, engines = small_engines("Qwen--Qwen3.5-397B-A17B", 2, 8192, 1024)
-    space = DeploymentSpace(subject, engines, costs())
     limits = Limits(ttft_s=0.3, tpot_s=0.004)
-    nearest = nearest_to(subject, space, limits)
+    nearest = nearest_to(subject, DeploymentSpace(subject, engines, costs(), limits))
     assert nearest.within_ttft is not None
     assert nearest.within_ttft.ttft_s <= 0.3
     assert nearest.within_ttft.tpot_s > 0.004
@@ -239,6 +239,20 @@ def test_a_request_beyond_the_cache_is_told_how_long_it_may_be() -> None:
     assert isinstance(Judge(shorter).verdict("prefill", kind, layout), LegalEngine)
     longer = small_subject("deepseek-ai--DeepSeek-R1", nodes=2, gpu="h200", isl=85696 - 2047)
     assert isinstance(Judge(longer).verdict("prefill", kind, layout), Rejection)
+
+
+def test_more_racks_have_more_workers_and_no_larger_engines() -> None:
+    subject = article_subject()
+    (dtype,) = subject.specs
+    spec = replace(subject.spec, cluster=replace(subject.spec.cluster, nodes=36))
+    two = replace(subject, specs={dtype: spec})
+    assert two.gpus_per_engine == subject.gpus_per_engine == 72
+    one = article_plan()
+    found = found_in(two, enumerate_engines(Judge(two)))
+    assert found.combinations > 3 * one.search.combinations
+    assert max(each.gpus for each in found.frontier) > 72
+    best, before = found.frontier[0], one.search.frontier[0]
+    assert best.total_tokens_per_s_per_gpu >= before.total_tokens_per_s_per_gpu
 
 
 def test_pipelines_do_not_draft() -> None:

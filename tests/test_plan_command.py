@@ -14,7 +14,9 @@ from generator.cli.rehearse import _plan as rehearsal_of
 from generator.documents import read_document
 from generator.errors import InvalidInput
 from generator.rehearsal.timing import TimingSource
+from generator.results.point_file import write_points
 from generator.validation import schema
+from tests.measured_points import Truth, decode_point, prefill_point
 from tests.plan_subjects import CONFIGS, SPEC
 from tests.small_specs import run
 
@@ -187,3 +189,85 @@ def test_a_users_spec_keeps_the_rest_of_it(tmp_path: Path, repository: Path) -> 
     assert before["sizing"] == after["sizing"]
     assert not after.keys() & {"accuracy", "probe", "studies"}
     assert run("generate", str(written), "--out", str(tmp_path / "out")).exit_code == 0
+
+
+def test_factors_of_ones_own_points_come_first(tmp_path: Path) -> None:
+    """From measured phases to a plan that predicts with them."""
+    truth = Truth(decode=(3.0, 0.02), prefill=(4.0, 0.05))
+    points = [decode_point(truth, "TEP8", load) for load in (1, 16, 256)]
+    points += [prefill_point(truth, layout, 1) for layout in ("TEP8", "TP2DP4+EP")]
+    results, factors = tmp_path / "results.jsonl", tmp_path / "factors.json"
+    write_points(results, points)
+    fitted = run("calibrate", "--results", str(results), "--out", str(factors))
+    assert fitted.exit_code == 0, fitted.stderr
+    own = json.loads(run("plan", str(SPEC), "--efficiency", str(factors), "--json").stdout)
+    public = json.loads(run("plan", str(SPEC), "--json").stdout)
+    assert own["efficiencies"]["decode"]["factor"] == pytest.approx(3.0, rel=1e-3)
+    assert own["efficiencies"]["decode"]["source"].startswith(str(results))
+    fastest = [each["frontier"][-1]["tokens_per_s_per_user"] for each in (own, public)]
+    assert fastest[0] < fastest[1]
+
+
+def test_a_model_under_a_name_that_nobody_knows_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its recipes name the folder, where check and rehearse find it."""
+    model = tmp_path / "models/Some--Other-35B"
+    shutil.copytree(CONFIGS / "Qwen--Qwen3.5-35B-A3B", model)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    chain(model, folder, monkeypatch)
+    (recipe, *_) = folder.rglob("v2/*.yaml")
+    assert read_document(recipe).data["model"]["path"] == str(folder / model.name)
+
+
+def test_a_start_up_that_is_only_assumed_to_fail_is_no_reason_to_refuse() -> None:
+    """The published Qwen3.5 recipes leave prefill's max-num-seqs to the engine: a warning only."""
+    spec = SPEC.with_name("qwen3.5-397b-gb200-8k1k.yaml")
+    result = run("plan", str(spec), "--top", "2")
+    assert result.exit_code == 0, result.stderr
+    own = [line for line in result.stdout.splitlines() if line.startswith("| 4xdep2-1xdep8 ")]
+    assert [line.split("|")[2].strip() for line in own] == ["64", "3072"]
+
+
+def test_a_workload_as_long_as_the_context_has_no_chat_template(tmp_path: Path) -> None:
+    """The template would add tokens that the model has no room for; prompts come in chunks."""
+    spec = tmp_path / "spec.yaml"
+    model = CONFIGS / "Qwen--Qwen3.5-27B"
+    lengths = ("--isl", "261120", "--osl", "1024", "--nodes", "2", "--top", "2")
+    result = run("plan", "--model", str(model), "--gpu", "gb300", *lengths, "--write", str(spec))
+    assert result.exit_code == 0, result.stderr
+    written = read_document(spec).data
+    assert written["benchmark"]["use_chat_template"] is False
+    assert written["sizing"]["decode"]["max-model-len"] == 262144
+    assert run("generate", str(spec), "--out", str(tmp_path / "out")).exit_code == 0
+    assert run("check", str(tmp_path / "out")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "code", "text"),
+    [
+        ("kv-cache-dtype: fp8", "kv-cache-dtype: int3", 3, "kv-cache-dtype 'int3' is not modelled"),
+        (
+            "no-disable-hybrid-kv-cache-manager: true",
+            "disable-hybrid-kv-cache-manager: true",
+            4,
+            "needs the hybrid KV cache manager, which is off",
+        ),
+        ("max-num-seqs: 32", "max-num-seqs: 99999", 3, "is below max-num-seqs 99999"),
+        ("nodes: 18", "nodes: 2", 4, "plan for 4 nodes"),
+        ("isl: 8192, osl: 1024}", "isl: 300000, osl: 1024}", 3, "more than the context"),
+    ],
+)
+def test_what_a_spec_rules_out_for_every_engine(
+    written: str, instead: str, code: int, text: str, tmp_path: Path, repository: Path
+) -> None:
+    shutil.copytree(repository / "recipes/models", tmp_path / "models")
+    shutil.copytree(repository / "recipes/specs", tmp_path / "specs")
+    spec = tmp_path / "specs" / SPEC.name
+    before = spec.read_text("utf-8")
+    assert written in before
+    spec.write_text(before.replace(written, instead, 1), "utf-8")
+    result = run("plan", str(spec))
+    assert result.exit_code == code, result.stderr
+    assert text in result.stderr

@@ -550,7 +550,11 @@ def test_sites_paths_are_looked_for_before_anything_is_sent_again(words: list[st
     ("words", "code", "message"),
     [
         (["recipes", "--command", ""], 3, "the command is empty"),
-        (["recipes", "--command", "true", "--max-gpu-hours", "nan"], 2, "nan is not a number"),
+        (
+            ["recipes", "--command", "true", "--max-gpu-hours", "nan"],
+            2,
+            "nan is not a finite number",
+        ),
         (["", "--command", "true"], 2, "the path is empty"),
         (["recipes", "--sweep", "", "--command", "true"], 2, "the path is empty"),
     ],

@@ -19,8 +19,8 @@ from generator.facts import MeasuredProfile
 from generator.files import write_bytes_atomically, write_text_atomically
 from generator.parallel import parse_layout
 from generator.planning.base_spec import subject_of_model, subject_of_spec
-from generator.planning.deployments import Limits
 from generator.planning.efficiency import Efficiency
+from generator.planning.latency import Limits
 from generator.planning.plan import Plan, Question, make_plan, question_problems
 from generator.planning.plan_document import plan_document
 from generator.planning.plan_view import (

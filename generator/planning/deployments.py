@@ -54,14 +54,6 @@ def serving_point(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The longest TTFT and TPOT that count, infinite where none was asked for."""
-
-    ttft_s: float = np.inf
-    tpot_s: float = np.inf
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """Deployments of all prefill pools with some decode pools: axes prefill, decode, concurrency.
 

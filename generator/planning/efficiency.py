@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -111,14 +111,6 @@ class EfficiencyTable:
         return ChosenEfficiency(
             efficiency=chosen, note="; ".join(_mismatches(chosen, gpu, engine_version))
         )
-
-
-def merged(first: Iterable[Efficiency], then: Iterable[Efficiency]) -> EfficiencyTable:
-    """A table in which ``first`` stands for what both have."""
-    table: dict[tuple[str, str | None, Phase], Efficiency] = {}
-    for each in (*first, *then):
-        table.setdefault((each.gpu, each.engine_version, each.phase), each)
-    return EfficiencyTable(tuple(table.values()))
 
 
 def _distance(

@@ -13,11 +13,11 @@ from generator.parallel import WorkerPool
 from generator.placement import nodes_for_pool
 from generator.planning.base_spec import subject_of_model
 from generator.planning.candidate import Candidate
-from generator.planning.deployments import Limits
 from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.latency import Limits
 from generator.planning.legal_engine import ROLES, Engines
 from generator.planning.phases import Costs
-from generator.planning.rejection import Reason, Rejection
+from generator.planning.rejection import Reason, Rejection, refused_by_reason
 from generator.planning.search import DeploymentSpace, candidate_at, search
 from generator.planning.subject import Subject, require_plannable
 from generator.wording import plural
@@ -42,9 +42,12 @@ def nothing_fits(subject: Subject, engines: Engines, costs: Costs) -> NothingFit
 
 
 def _nearest(rejections: Iterable[Rejection]) -> Rejection | None:
-    """The rejection for memory that lacks the smallest share."""
-    short = [each for each in rejections if each.reason in _OF_MEMORY]
-    return min(short, key=lambda each: each.shortage, default=None)
+    """The rejection for memory that lacks the smallest share, else that which came furthest."""
+    refused = refused_by_reason(rejections)
+    short = [each.nearest for each in refused if each.reason in _OF_MEMORY]
+    if short:
+        return min(short, key=lambda each: each.shortage)
+    return refused[-1].nearest if refused else None
 
 
 def _more_nodes(subject: Subject, costs: Costs) -> str:
@@ -56,8 +59,8 @@ def _more_nodes(subject: Subject, costs: Costs) -> str:
     for nodes in range(least, most + 1):
         here = _on_nodes(subject, nodes)
         kept = tuple(each for each in wide.legal if each.layout.ranks <= here.gpus_per_engine)
-        space = DeploymentSpace(here, Engines(legal=kept, rejections=()), costs)
-        if frontier := search(here, space, Limits()).frontier:
+        space = DeploymentSpace(here, Engines(legal=kept, rejections=()), costs, Limits())
+        if frontier := search(here, space).frontier:
             return f"plan for {nodes} nodes: {frontier[-1].text} would fit"
     return ""
 
@@ -110,8 +113,9 @@ class Nearest:
     within_ttft: Candidate | None
 
 
-def nearest_to(subject: Subject, space: DeploymentSpace, limits: Limits) -> Nearest:
+def nearest_to(subject: Subject, space: DeploymentSpace) -> Nearest:
     """The least TTFT within the TPOT limit, and the least TPOT within the TTFT limit."""
+    limits = space.latency
     within_tpot = within_ttft = None
     tokens = subject.workload.request_tokens
     for pairing in space.pairings():

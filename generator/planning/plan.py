@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
 from generator.planning.candidate import Candidate, Shape, bounded
-from generator.planning.deployments import Limits
 from generator.planning.efficiency import Efficiency
 from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.latency import Limits
 from generator.planning.legal_engine import Engines
 from generator.planning.nothing_fits import nearest_to, no_limits_kept, nothing_fits
 from generator.planning.phases import Costs
@@ -102,12 +102,12 @@ def make_plan(
     judge = Judge(subject)
     on_step("layouts")
     engines = enumerate_engines(judge)
-    space = DeploymentSpace(subject, engines, costs)
-    found = search(subject, space, limits, on_step)
+    space = DeploymentSpace(subject, engines, costs, limits)
+    found = search(subject, space, on_step)
     if not found.evaluated:
         raise nothing_fits(subject, engines, costs)
     if not found.frontier:
-        raise no_limits_kept(limits, nearest_to(subject, space, limits))
+        raise no_limits_kept(limits, nearest_to(subject, space))
     on_step("the sweep")
     proposed, refused = _valid(subject, found, question.most_deployments)
     predicted = [point for each in proposed for point in each.proposed.points]
@@ -148,4 +148,5 @@ def _valid(
         for each in outcomes:
             if isinstance(each, RefusedDeployment):
                 refused[each.proposed.shape] = each
-    raise InvalidInput(problem for each in refused.values() for problem in each.problems)
+    problems = [problem for each in refused.values() for problem in each.problems]
+    raise InvalidInput(dict.fromkeys(problems))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from generator.planning.cited_efficiency import cited_acceptance_rate, cited_efficiencies
-from generator.planning.efficiency import Efficiency, Phase, merged
+from generator.planning.efficiency import Efficiency, EfficiencyTable, Phase
 from generator.planning.phases import Costs
 from generator.planning.plan_facts import collective_latency
 
@@ -18,10 +18,15 @@ def chosen_costs(
 ) -> tuple[Costs, tuple[str, ...]]:
     """The costs for engines of a release on a GPU, and what is not known well of them.
 
+    A phase of which efficiencies are given takes the nearest of them, whatever the public points.
     Without an acceptance rate it is that of the one public point with MTP.
     """
-    table = merged(efficiencies, cited_efficiencies().efficiencies)
-    chosen = {phase: table.of(gpu, engine_version, phase) for phase in Phase}
+    given = EfficiencyTable(tuple(efficiencies))
+    has = {each.phase for each in efficiencies}
+    chosen = {
+        phase: (given if phase in has else cited_efficiencies()).of(gpu, engine_version, phase)
+        for phase in Phase
+    }
     notes = [each.note for each in chosen.values() if each.note]
     notes += [
         f"{phase} factors: {each.efficiency.note}"

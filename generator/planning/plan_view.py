@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TypeAlias
 
 from generator.planning.candidate import Candidate
@@ -15,6 +16,8 @@ from generator.wording import plural
 
 Table: TypeAlias = tuple[Sequence[str], list[list[str]]]
 Rows: TypeAlias = list[tuple[str, str]]
+
+_MOST_LOADS = 3
 
 _REASONS = {
     Reason.DOMAIN: "more GPUs than one NVLink domain",
@@ -81,10 +84,10 @@ def sweep_table(plan: Plan) -> Table:
 
 
 def reference_table(plan: Plan) -> Table:
-    """The spec's own deployments by the same arithmetic, beside what was measured."""
+    """The spec's own deployments at the ends of their loads, beside what was measured there."""
     headers = ["the spec's own", "conc.", "speed", "bound", "measured", "rate", "bound", "measured"]
     rows: list[list[str]] = []
-    for each in plan.references:
+    for each in _ends(plan.references):
         if isinstance(each, RefusedReference):
             rows.append([each.file, each.reason])
             continue
@@ -103,13 +106,22 @@ def reference_table(plan: Plan) -> Table:
     return headers, rows
 
 
+def _ends(
+    references: Sequence[Reference | RefusedReference],
+) -> Iterator[Reference | RefusedReference]:
+    """Those of the lowest and the highest load of each recipe, which is every one where few."""
+    for _, group in groupby(references, key=lambda each: each.file):
+        loads = list(group)
+        yield from loads if len(loads) <= _MOST_LOADS else (loads[0], loads[-1])
+
+
 def reference_rows(plan: Plan) -> Rows:
-    """What of the frontier beats the spec's own deployments, at their ends."""
+    """What of the frontier beats the spec's own deployments, at the lowest load of each."""
     known = [each for each in plan.references if isinstance(each, Reference)]
-    ends = {each.file: each for each in (*known[::-1], *known[:1])}
+    lowest = {each.file: each for each in reversed(known)}
     return [
         (f"{each.file}, {each.predicted.concurrency}", _verdict(each))
-        for each in reversed(ends.values())
+        for each in reversed(lowest.values())
     ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.planning.latency import Limits
 from generator.planning.numbers import Array
 from generator.planning.phases import DecodePhase, PrefillPhase
 from generator.units import ceil_div
@@ -52,7 +53,7 @@ class DecodePools:
 
 
 def prefill_pools(
-    phases: Sequence[PrefillPhase], most_nodes: int, gpus_per_node: int, *, prunes: bool = True
+    phases: Sequence[PrefillPhase], most_nodes: int, gpus_per_node: int
 ) -> PrefillPools:
     """Every count of workers of every engine on at most so many nodes.
 
@@ -65,19 +66,17 @@ def prefill_pools(
     rates = np.array([each.prompts_per_s for each in phases])
     alone = np.array([each.alone_s for each in phases])
     transfer = np.array([each.transfer_s for each in phases])
-    counted = everything
-    if prunes:
-        size = [_nodes_per_worker(each.engine.layout.ranks, gpus_per_node) for each in phases]
-        engines = unbeaten(np.column_stack([size, -rates, alone, transfer]))
-        counted = counted.kept(np.flatnonzero(np.isin(counted.phase, engines)))
-        pool_rates = rates[counted.phase] * counted.workers
-        counted = counted.kept(
-            unbeaten(
-                np.column_stack(
-                    [counted.nodes, -pool_rates, alone[counted.phase], transfer[counted.phase]]
-                )
+    size = [_nodes_per_worker(each.engine.layout.ranks, gpus_per_node) for each in phases]
+    engines = unbeaten(np.column_stack([size, -rates, alone, transfer]))
+    counted = everything.kept(np.flatnonzero(np.isin(everything.phase, engines)))
+    pool_rates = rates[counted.phase] * counted.workers
+    counted = counted.kept(
+        unbeaten(
+            np.column_stack(
+                [counted.nodes, -pool_rates, alone[counted.phase], transfer[counted.phase]]
             )
         )
+    )
     return PrefillPools(
         phases=tuple(phases),
         phase=counted.phase,
@@ -96,14 +95,14 @@ def decode_pools(
     per_worker: Indices,
     most_nodes: int,
     gpus_per_node: int,
-    *,
-    prunes: bool = True,
+    latency: Limits,
 ) -> DecodePools:
     """Every count of workers of every engine on at most so many nodes.
 
     ``limits`` are the most requests of one worker, ``per_worker`` the concurrencies of
     ``DecodePhase.tpot_s``. An engine that another beats is left out, in any number: one that takes
-    no more nodes, holds as much, and is as fast at every concurrency.
+    no more nodes, holds as much, and is as fast at every concurrency. Not where TTFT is limited:
+    of the same concurrency, faster decode leaves more to wait for prefill.
     """
     ranks = [each.engine.layout.ranks for each in phases]
     fastest = np.array(
@@ -117,11 +116,11 @@ def decode_pools(
     transfer = np.array([each.transfer_s for each in phases])
     everything = _Counted.of(ranks, most_nodes, gpus_per_node)
     concurrencies = np.isfinite(fastest).sum(axis=1)
+    size = [_nodes_per_worker(each, gpus_per_node) for each in ranks]
     counted = everything
-    if prunes:
-        size = [_nodes_per_worker(each, gpus_per_node) for each in ranks]
+    if not latency.bounds_ttft:
         engines = unbeaten(np.column_stack([size, transfer, fastest]))
-        counted = counted.kept(np.flatnonzero(np.isin(counted.phase, engines)))
+        counted = everything.kept(np.flatnonzero(np.isin(everything.phase, engines)))
     return DecodePools(
         phases=tuple(phases),
         phase=counted.phase,

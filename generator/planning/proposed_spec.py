@@ -151,7 +151,8 @@ def _capacity_problems(
     prefill: EngineCapacity, decode: EngineCapacity, written: DeploymentSpec
 ) -> Iterator[Problem]:
     for capacity in (prefill, decode):
-        if fault := startup_fault(capacity):
+        fault = startup_fault(capacity)
+        if fault is not None and fault.is_certain:
             yield Problem(message=fault.message, hint=fault.hint)
     highest, held = max(written.concurrencies), decode.pool_requests
     if highest > held:

@@ -13,7 +13,8 @@ from generator.kv_cache import KvCacheLayout, plan_kv_cache
 from generator.pairing import agree_on_block_tokens, pairing_problems
 from generator.parallel import ParallelLayout, WorkerPool
 from generator.planning.candidate import Candidate
-from generator.planning.deployments import Block, Limits, blocks, combinations
+from generator.planning.deployments import Block, blocks, combinations
+from generator.planning.latency import Limits
 from generator.planning.legal_engine import Engines, Kind, LegalEngine
 from generator.planning.limits import most_sequences
 from generator.planning.numbers import Array
@@ -69,13 +70,11 @@ class Pairing:
 class DeploymentSpace:
     """The deployments of legal engines: each phase computed once, pools paired on demand."""
 
-    def __init__(
-        self, subject: Subject, engines: Engines, costs: Costs, *, prunes: bool = True
-    ) -> None:
+    def __init__(self, subject: Subject, engines: Engines, costs: Costs, latency: Limits) -> None:
         self._subject = subject
         self._engines = engines
         self._costs = costs
-        self._prunes = prunes
+        self.latency = latency
         self._grid = worker_concurrencies(subject.gpus_per_engine)
         self._prefill: dict[Kind, dict[int, list[PrefillPhase]]] = {}
         self._decode: dict[Kind, dict[int, list[DecodePhase]]] = {}
@@ -87,7 +86,7 @@ class DeploymentSpace:
             prefill = self.prefill_phases(kind)
             decode = self.decode_phases(kind)
             for mine in prefill.values():
-                pools = prefill_pools(mine, *self._nodes, prunes=self._prunes)
+                pools = prefill_pools(mine, *self._nodes)
                 if not pools.phase.size:
                     continue
                 for theirs in decode.values():
@@ -141,7 +140,7 @@ class DeploymentSpace:
         limits = [each.engine.layout.data * self._most(each.engine, forced) for each in phases]
         if not any(limits):
             return None
-        return decode_pools(phases, limits, self._grid, *self._nodes, prunes=self._prunes)
+        return decode_pools(phases, limits, self._grid, *self._nodes, self.latency)
 
     def _most(self, engine: LegalEngine, block_tokens: int | None) -> int:
         """The most sequences of a data rank of an engine, with a block size forced on it."""
@@ -176,7 +175,6 @@ def kv_cache_with_block(
 def search(
     subject: Subject,
     space: DeploymentSpace,
-    limits: Limits,
     on_pairing: Callable[[str], None] = lambda _: None,
 ) -> Search:
     """The frontier of all deployments within the limits; ``on_pairing`` is told, for progress."""
@@ -190,12 +188,12 @@ def search(
         for block in space.blocks(pairing):
             evaluated += int(block.exists.sum())
             gpu_s += block.gpu_s
-            found.add(block, limits, tokens)
+            found.add(block, space.latency, tokens)
     return Search(
         frontier=found.candidates(),
         combinations=total,
         evaluated=evaluated,
-        limits=limits,
+        limits=space.latency,
         evaluated_gpu_s=gpu_s,
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from generator.architecture import ModelArchitecture
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, MeasuredProfile
+from generator.kv_cache_options import KvCacheOptions, cache_dtypes
 from generator.planning.engine_work import peaks
 from generator.spec import Spec
 from generator.workload import Workload
@@ -100,15 +101,8 @@ def _problems(subject: Subject) -> Iterator[Problem]:
         )
     for dtype in subject.specs:
         try:
-            peaks(architecture, subject.gpu, dtype_in_effect(architecture, dtype))
+            stored = cache_dtypes(architecture, KvCacheOptions(kv_cache_dtype=dtype)).kv_cache
+            peaks(architecture, subject.gpu, stored)
         except InvalidInput as error:
             yield from error.problems
             return
-
-
-def dtype_in_effect(architecture: ModelArchitecture, kv_cache_dtype: str) -> str:
-    """What an ``auto`` KV cache follows: the checkpoint's KV scheme, then the model's dtype."""
-    if kv_cache_dtype != "auto":
-        return kv_cache_dtype
-    scheme = architecture.quantization and architecture.quantization.kv_cache_dtype
-    return scheme or architecture.dtype

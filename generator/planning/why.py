@@ -10,8 +10,8 @@ import numpy as np
 
 from generator.parallel import ParallelLayout
 from generator.planning.candidate import Candidate
-from generator.planning.deployments import Limits
 from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.latency import Limits
 from generator.planning.legal_engine import ROLES, Engines, LegalEngine
 from generator.planning.limits import most_sequences
 from generator.planning.phases import Costs, decode_phase, prefill_phase
@@ -106,13 +106,13 @@ def _best(
     subject: Subject, engines: Engines, costs: Costs, limits: Limits, layout: ParallelLayout
 ) -> Iterator[BestWith]:
     """Both ends of the frontier of what has the layout in a role."""
-    whole = search(subject, DeploymentSpace(subject, engines, costs), limits)
+    whole = search(subject, DeploymentSpace(subject, engines, costs, limits))
     for role in ROLES:
         kept = [each for each in engines.legal if each.role != role or each.layout == layout]
         if not any(each.role == role for each in kept):
             continue
         only = Engines(legal=tuple(kept), rejections=())
-        found = search(subject, DeploymentSpace(subject, only, costs), limits).frontier
+        found = search(subject, DeploymentSpace(subject, only, costs, limits)).frontier
         for best in dict.fromkeys((*found[:1], *found[-1:])):
             yield BestWith(role=role, best=best, beaten_by=better_on(whole.frontier, best))
 

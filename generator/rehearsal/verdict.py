@@ -12,6 +12,7 @@ from generator.rehearsal.timing import MOCKERS_TIMING, PhaseRates, Timing, phase
 
 MOST_FAILED_SHARE = 0.05
 _QUEUE_SHARE = 0.25  # of what is in flight; less of it is on its way from prefill to a step
+_FULL_SHARE = 0.9  # of a rank's blocks; a queue before a rank with more room is not for memory
 FLAT_GAIN = 0.15
 """Throughput that a load beyond capacity may gain by rounding and ramps, and still be flat."""
 
@@ -105,9 +106,10 @@ def _outcome(plan: RehearsalPlan, rehearsed: RehearsedLoad, timing: Timing) -> O
 
 
 def _has_room(rehearsed: RehearsedLoad) -> bool:
-    """Whether decode took the load without preemptions and without a queue."""
+    """Whether decode took the load without preemptions and without a queue for memory."""
     seen, in_flight = rehearsed.seen, rehearsed.load.in_flight
-    return not seen.preemptions and seen.mean_waiting <= _QUEUE_SHARE * in_flight
+    queued = seen.mean_waiting > _QUEUE_SHARE * in_flight and seen.peak_kv_usage >= _FULL_SHARE
+    return not seen.preemptions and not queued
 
 
 def _is_starved(plan: RehearsalPlan, rehearsed: RehearsedLoad, timing: Timing) -> bool:

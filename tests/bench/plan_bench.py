@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from generator.planning.base_spec import subject_of_spec
-from generator.planning.deployments import Limits
 from generator.planning.engines import Judge, enumerate_engines
+from generator.planning.latency import Limits
 from generator.planning.plan_costs import chosen_costs
 from generator.planning.search import DeploymentSpace, search
 
@@ -55,7 +55,7 @@ def measure(racks: int) -> None:
     subject = replace(subject, specs=specs)
     engines = enumerate_engines(Judge(subject))
     costs, _ = chosen_costs(subject.gpu.name, subject.spec.engine.version)
-    found = search(subject, DeploymentSpace(subject, engines, costs), Limits())
+    found = search(subject, DeploymentSpace(subject, engines, costs, Limits()))
     seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     show(
