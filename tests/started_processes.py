@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+HOLDER = Path(__file__).resolve().parents[1] / "generator/rehearsal_host/holder.py"
+"""The first process of every network that a rehearsal of this checkout has."""
+
 
 def networks() -> set[str]:
-    """The network namespaces of this process's descendants, and of processes nobody is above.
-
-    Those of other rehearsals on this machine are below a process that still lives elsewhere.
-    """
+    """The network namespaces that have a process."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, ValueError):
-            own = network(int(process.name))
-            above = [pid for pid in ancestors(int(process.name)) if network(pid) != own]
-            if not above or os.getpid() in above:
-                found.add(own)
+        with suppress(OSError):
+            found.add((process / "ns/net").readlink().name)
     return found
 
 
-def network(pid: int) -> str:
-    return Path(f"/proc/{pid}/ns/net").readlink().name
-
-
-def ancestors(pid: int) -> Iterator[int]:
-    """The parents of a process up to the first one, which is left out."""
-    while True:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        pid = int(fields[1])
-        if pid <= 1:
-            return
-        yield pid
+def networks_of(folder: Path) -> set[str]:
+    """The network namespaces of processes that name the folder, but for this one's."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if str(folder).encode() in (process / "cmdline").read_bytes():
+                found.add((process / "ns/net").readlink().name)
+    return found - {Path("/proc/self/ns/net").readlink().name}
 
 
 def processes_in(folder: Path) -> list[str]:

@@ -22,7 +22,7 @@ from generator.results.point_file import read_points
 from tests.rack.fixture import RunningRack
 from tests.rack_sweeps import known_jobs, watch
 from tests.small_specs import run
-from tests.started_processes import networks, processes_in, until
+from tests.started_processes import networks, networks_of, processes_in, until
 
 pytestmark = pytest.mark.e2e
 
@@ -89,19 +89,20 @@ def test_the_article_s_deployment_takes_its_load_and_falls_over_half_beyond(
 def test_a_signal_leaves_nothing_of_the_real_programs(
     recipes: Path, cache: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    before = networks()
     words = ["rehearse", str(recipes / CC2560), "--out", str(tmp_path / "out")]
     rehearsal = subprocess.Popen([sys.executable, "-m", "generator.cli", *words], cwd=ROOT)
     try:
         assert until((tmp_path / "out/logs/aiperf-c2560.log").exists, seconds=120)
         assert len(processes_in(cache)) >= 7  # frontend, five workers, AIPerf
+        closed = networks_of(cache)
+        assert len(closed) == 1
         rehearsal.send_signal(number)
         rehearsal.wait(timeout=30)
     finally:
         rehearsal.kill()
         rehearsal.wait()
     assert until(lambda: not processes_in(cache), seconds=5)
-    assert until(lambda: networks() <= before, seconds=5)
+    assert until(lambda: closed.isdisjoint(networks()), seconds=5)
 
 
 def figure(load: Mapping[str, Any], name: str) -> float:

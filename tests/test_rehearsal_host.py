@@ -20,7 +20,7 @@ from generator.errors import ClusterFailure
 from generator.rehearsal_host import namespace
 from generator.rehearsal_host.namespace import closed_network
 from generator.rehearsal_host.supervisor import Interrupted, Program, Supervisor, supervised
-from tests.started_processes import networks, until
+from tests.started_processes import HOLDER, networks, processes_in, until
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PORT = 18_000
@@ -85,11 +85,10 @@ def answers(supervisor: Supervisor, path: str = "/") -> bool:
 
 @pytest.fixture
 def nothing_left(tmp_path: Path) -> Iterator[None]:
-    """Fail a test after which a process or a network namespace of it is still there."""
-    before = networks()
+    """Fail a test after which a process of it, or the first one of a network, is still there."""
     yield
     assert processes_of(tmp_path) == []
-    assert until(lambda: networks() <= before)
+    assert until(lambda: not processes_in(HOLDER))
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -175,13 +174,17 @@ def test_nothing_outlives_a_signal_to_the_rehearsal(
     )
     try:
         assert until((tmp_path / "ready").exists)
-        assert len(processes_of(tmp_path)) == 3
+        started = processes_of(tmp_path)
+        assert len(started) == 3
+        closed = {Path(f"/proc/{pid}/ns/net").readlink().name for pid in started}
+        assert len(closed) == 1
         rehearsal.send_signal(number)
         assert rehearsal.wait(timeout=30) == code
     finally:
         rehearsal.kill()
         rehearsal.wait()
     assert until(lambda: not processes_of(tmp_path), seconds=5)
+    assert until(lambda: closed.isdisjoint(networks()), seconds=5)
 
 
 @pytest.mark.usefixtures("nothing_left")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.small_specs import run
-from tests.started_processes import networks, processes_in, until
+from tests.started_processes import HOLDER, networks, networks_of, processes_in, until
 from tests.stub_serving import stub_serving
 
 RECIPES = Path(__file__).resolve().parents[1] / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg/v2"
@@ -30,10 +30,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    before = networks()
     yield tmp_path / "cache"
     assert processes_in(tmp_path) == []
-    assert until(lambda: networks() <= before)
+    assert until(lambda: not processes_in(HOLDER))
 
 
 def words(cache: Path, *more: str, recipe: Path = RECIPE) -> list[str]:
@@ -82,6 +81,8 @@ def test_after_a_signal_nothing_is_left_and_another_run_works(
     argv = [sys.executable, "-m", "generator.cli", *words(cache)]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as rehearsal:
         assert until(driven.exists)
+        closed = networks_of(cache)
+        assert len(closed) == 1
         rehearsal.send_signal(number)
         _, said = rehearsal.communicate(timeout=30)
     expected = -number if number == signal.SIGKILL else 128 + number
@@ -90,6 +91,7 @@ def test_after_a_signal_nothing_is_left_and_another_run_works(
     message = f"interrupted by {number.name}, everything that was started is ended; the same"
     assert (message in said.decode()) == (number != signal.SIGKILL)
     assert until(lambda: not processes_in(cache), seconds=5)
+    assert until(lambda: closed.isdisjoint(networks()), seconds=5)
     stub_serving(cache)
     assert run(*words(cache)).exit_code in (0, 10)
 
