@@ -1,7 +1,7 @@
 """YAML documents with the line of every field, so that whatever is wrong can be pointed at.
 
-What is read is what PyYAML's safe loader gives, save for what ``generator.yaml_scalars`` lists.
-Writing, one scalar or one file at a time, is offered here too.
+What is read is what PyYAML's safe loader gives, save for what ``generator.yaml_text.scalars``
+lists. Writing, one scalar or one file at a time, is offered here too.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 from generator.errors import InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
 from generator.wording import FieldPath, dotted_path
-from generator.yaml_nodes import MAX_VALUES, Child, Node, compose, too_deep, too_large
-from generator.yaml_scalars import dump_yaml_scalar
-from generator.yaml_syntax import MAX_DEPTH
+from generator.yaml_text.nodes import MAX_VALUES, Child, Node, compose, too_deep, too_large
+from generator.yaml_text.scalars import dump_yaml_scalar
+from generator.yaml_text.syntax import MAX_DEPTH
 
 __all__ = [
     "Document",

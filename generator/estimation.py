@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from generator.architecture import ModelArchitecture
-from generator.capacity import EngineCapacity, capacity_of_engines, evaluate_engine
-from generator.derivation import Derivation, Probe, derive
-from generator.engine_options import options_from_flags
-from generator.engine_plan import plan_engine
+from generator.capacity.capacity import EngineCapacity, capacity_of_engines, evaluate_engine
+from generator.derivation.derivation import Derivation, Probe, derive
+from generator.engine.options import options_from_flags
+from generator.engine.plan import plan_engine
 from generator.errors import InvalidInput, NothingFits, Problem
 from generator.facts import (
     EngineDefaults,
@@ -24,9 +24,9 @@ from generator.facts import (
 )
 from generator.hf_config import load_architecture
 from generator.parallel import WorkerPool, parse_layout
-from generator.spec import FieldPath, Spec
-from generator.spec_reader import load_spec
-from generator.study_ladders import Studies, plan_studies
+from generator.spec.reader import load_spec
+from generator.spec.spec import FieldPath, Spec
+from generator.studies.ladders import Studies, plan_studies
 from generator.workload import Workload, random_range_ratio
 
 T = TypeVar("T")

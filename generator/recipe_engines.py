@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from generator.architecture import ModelArchitecture
-from generator.engine_options import options_from_flags
-from generator.engine_plan import Engine, plan_engine
+from generator.engine.options import options_from_flags
+from generator.engine.plan import Engine, plan_engine
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, engine_defaults, gpu
 from generator.normal_form import NormalForm, default_value, pinned_vllm_version

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from generator.wording import did_you_mean, kind_of, shown
-from generator.yaml_scalars import dump_yaml_scalar
+from generator.yaml_text.scalars import dump_yaml_scalar
 
 
 class SchemaError(Protocol):

@@ -11,8 +11,8 @@ import yaml
 from generator.checks.finding import CheckResult
 from generator.checks.run import check_recipes
 from generator.documents import parse_document
-from generator.recipe_inputs import RecipeFile, RecipeInputs, read_recipes
-from generator.recipe_sources import CollectedSources, RecipeSource
+from generator.recipe.inputs import RecipeFile, RecipeInputs, read_recipes
+from generator.recipe.sources import CollectedSources, RecipeSource
 
 CASES = Path(__file__).resolve().parent / "cases/checks"
 RECIPES = CASES / "recipes"

@@ -16,7 +16,7 @@ from generator.architecture import (
     ModelArchitecture,
     MultiHeadLatentAttention,
 )
-from generator.kv_cache import KvCacheLayout, KvCacheOptions, plan_kv_cache
+from generator.kv_cache.kv_cache import KvCacheLayout, KvCacheOptions, plan_kv_cache
 
 DATA = Path(__file__).parent / "data"
 RECORDS = json.loads((DATA / "vllm_kv_cache_records.json").read_text("utf-8"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from generator.checks.known_models import model_of
 from generator.documents import read_document
 from generator.normal_form import NormalForm, normal_form
-from generator.recipe_expansion import variants
+from generator.recipe.expansion import variants
 from generator.rehearsal.observation import Occupancy
 from generator.rehearsal.plan import RehearsalPlan
 from generator.rehearsal.topology import PoolCapacity, Topology, topology_of

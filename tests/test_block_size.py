@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from generator.architecture import Mamba2, Quantization, WeightFormat
-from generator.block_size import RecurrentCacheMode
 from generator.errors import InvalidInput
-from generator.kv_cache import KvCacheOptions, plan_kv_cache
+from generator.kv_cache.block_size import RecurrentCacheMode
+from generator.kv_cache.kv_cache import KvCacheOptions, plan_kv_cache
 from tests.recorded_models import QWEN38, architecture, attention_only, latent_attention
 
 

@@ -20,7 +20,7 @@ from generator.bounds.decode import StepBound, decode_step, touched_share
 from generator.bounds.engine_work import EngineWork, Experts
 from generator.bounds.planned_work import planned_work
 from generator.bounds.prefill import PrefillBound, prefill_bound, transfer_s
-from generator.engine_options import options_from_flags
+from generator.engine.options import options_from_flags
 from generator.facts import engine_defaults, gpu
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture

@@ -19,7 +19,7 @@ from generator.calibration import (
 )
 from generator.calibration.account import LoggedAccount, logged_accounts
 from generator.calibration.blocks import LoggedBlocks, logged_blocks, meaning_without_model
-from generator.kv_cache import KvCacheLayout, plan_kv_cache
+from generator.kv_cache.kv_cache import KvCacheLayout, plan_kv_cache
 from generator.startup_log import Process, RankReadings, Reading, StartupLog, read_startup_log
 from generator.units import GIB, format_gib
 from tests import test_startup_logs as truth

@@ -17,8 +17,8 @@ from generator.calibration import (
     subject_of_description,
     write_profile_file,
 )
-from generator.capacity import EngineCapacity
-from generator.engine_memory import Basis
+from generator.capacity.capacity import EngineCapacity
+from generator.capacity.engine_memory import Basis
 from generator.errors import InvalidInput
 from generator.estimation import estimate_engine, estimate_spec
 from generator.facts import read_profiles

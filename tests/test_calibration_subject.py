@@ -19,8 +19,8 @@ from generator.calibration import (
     measured_profile,
     subject_of_description,
 )
-from generator.calibration_document import calibration_document
-from generator.calibration_view import comparison_table, readings_table
+from generator.calibration.document import calibration_document
+from generator.calibration.view import comparison_table, readings_table
 from generator.errors import InvalidInput
 from generator.estimation import study_probes
 from generator.startup_log import read_startup_log

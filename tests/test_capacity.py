@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from generator.capacity import EngineCapacity
+from generator.capacity.capacity import EngineCapacity
+from generator.capacity.engine_memory import Basis
 from generator.cli import main
-from generator.engine_memory import Basis
 from generator.estimation import Estimate, estimate_engine, estimate_spec
 from generator.hf_config import load_architecture
 from generator.parallel import parse_layout

@@ -22,8 +22,8 @@ from generator.facts.vllm_flags import (
     nearest_flag,
     nearest_releases,
 )
-from generator.recipe_inputs import read_recipes
-from generator.recipe_sources import collect_sources
+from generator.recipe.inputs import read_recipes
+from generator.recipe.sources import collect_sources
 from tests.conftest import REPOSITORY
 
 

@@ -13,8 +13,8 @@ from generator.checks.registry import RULES
 from generator.checks.report import github_lines, json_document, summary_line, text_lines
 from generator.checks.run import check_recipes
 from generator.checks.sarif import sarif_document
-from generator.recipe_inputs import read_recipes
-from generator.recipe_sources import CollectedSources, RecipeSource
+from generator.recipe.inputs import read_recipes
+from generator.recipe.sources import CollectedSources, RecipeSource
 from tests.check_cases import check_text, text_of
 from tests.conftest import REPOSITORY
 

@@ -8,8 +8,8 @@ import pytest
 
 from generator.checks.run import Selection, check_recipes
 from generator.errors import InvalidInput
-from generator.recipe_inputs import RecipeInputs, read_recipes
-from generator.recipe_sources import collect_sources
+from generator.recipe.inputs import RecipeInputs, read_recipes
+from generator.recipe.sources import collect_sources
 from tests.check_cases import check_text, recipe, text_of
 
 IDLE = {"recipe": "plain", "set": {"resources/decode_nodes": 3}}

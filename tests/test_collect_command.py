@@ -19,8 +19,8 @@ from generator.collection.allocated import allocated_gpus
 from generator.collection.ran_recipe import read_ran_recipe
 from generator.documents import parse_document, read_document
 from generator.normal_form import normal_form
+from generator.recipe.expansion import variants
 from generator.recipe_engines import allocation
-from generator.recipe_expansion import variants
 from generator.results.point import Goodput, MeasuredPoint, Origin
 from generator.results.point_file import read_points
 from generator.results.run_marker import RunMarker, read_run_marker, write_run_marker

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from generator.capacity import EngineCapacity, evaluate_engine
+from generator.capacity.capacity import EngineCapacity, evaluate_engine
+from generator.capacity.comparison import ComparedVariant, compare_variants, requests_per_gpu
+from generator.capacity.engine_memory import Basis
 from generator.cli import main
-from generator.comparison import ComparedVariant, compare_variants, requests_per_gpu
-from generator.engine_memory import Basis
-from generator.engine_options import options_from_flags
-from generator.engine_plan import plan_engine
+from generator.engine.options import options_from_flags
+from generator.engine.plan import plan_engine
 from generator.estimation import estimate_spec
 from generator.facts import engine_defaults, gpu
 from generator.hf_config import load_architecture

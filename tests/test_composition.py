@@ -22,9 +22,9 @@ from generator.composition.rate_matching import match_rates
 from generator.estimation import named_by
 from generator.results.point import Invalidity, MeasuredPoint, Origin
 from generator.results.point_file import parse_points, points_text
-from generator.spec import Spec
-from generator.spec_reader import load_spec
-from generator.spec_rewriting import with_sections
+from generator.spec.reader import load_spec
+from generator.spec.rewriting import with_sections
+from generator.spec.spec import Spec
 from generator.workload import Workload
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, run, spec_folder

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.cuda_graphs import CudaGraphMode, plan_cuda_graphs
+from generator.engine.cuda_graphs import CudaGraphMode, plan_cuda_graphs
 from generator.errors import InvalidInput
 
 _CASES = json.loads(

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from generator.architecture import ModelArchitecture
-from generator.derivation import Deployment, Derivation, derive
+from generator.derivation.derivation import Deployment, Derivation, derive
 from generator.documents import parse_document
 from generator.errors import InvalidInput
 from generator.facts import EngineDefaults, engine_defaults, gpu
 from generator.hf_config import load_architecture
-from generator.spec_reader import spec_from_document
+from generator.spec.reader import spec_from_document
 from tests.recorded_models import attention_only, latent_attention
 from tests.small_specs import MODEL, Edit, edited
 

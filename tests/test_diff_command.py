@@ -18,8 +18,8 @@ import yaml
 from click.testing import Result
 from syrupy.assertion import SnapshotAssertion
 
-from generator.diff_markdown import MAX_MARKDOWN_BYTES, diff_markdown
-from generator.diff_text import diff_text
+from generator.recipe_diff.markdown import MAX_MARKDOWN_BYTES, diff_markdown
+from generator.recipe_diff.text import diff_text
 from generator.validation import schema
 from tests.small_specs import MODEL, run
 

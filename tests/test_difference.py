@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.difference import (
+from generator.documents import parse_document, read_document
+from generator.normal_form import NormalForm, normal_form
+from generator.recipe.expansion import variants
+from generator.recipe_diff.difference import (
     Action,
     Change,
     RecipeDiff,
@@ -15,10 +18,7 @@ from generator.difference import (
     meant_values,
     same_values,
 )
-from generator.documents import parse_document, read_document
-from generator.effects import Effect, effect_of, strongest
-from generator.normal_form import NormalForm, normal_form
-from generator.recipe_expansion import variants
+from generator.recipe_diff.effects import Effect, effect_of, strongest
 from generator.wording import dotted_path
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from generator import yaml_nodes
 from generator.documents import Document, FieldPath, parse_document, read_document
 from generator.errors import InvalidInput, Problem
+from generator.yaml_text import nodes as yaml_nodes
 
 # --- files ------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from generator.engine_memory import (
+from generator.capacity.engine_memory import (
     Basis,
     MemoryItem,
     StartupTerms,

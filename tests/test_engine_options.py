@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.engine_options import EngineOptions, options_from_flags
+from generator.engine.options import EngineOptions, options_from_flags
 from generator.errors import InvalidInput
 from generator.parallel import ParallelLayout
 

@@ -18,23 +18,23 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from generator.architecture import ModelArchitecture
-from generator.capacity import EngineCapacity, evaluate_engine
-from generator.cli import main
-from generator.engine_options import options_from_flags
-from generator.engine_plan import plan_engine
-from generator.errors import InvalidInput, NothingFits
-from generator.estimation import estimate_spec
-from generator.facts import engine_defaults, gpu
-from generator.hf_config import load_architecture
-from generator.inverse_capacity import (
+from generator.capacity.capacity import EngineCapacity, evaluate_engine
+from generator.capacity.inverse import (
     RequestQuestion,
     mean_length_capacity,
     memory_for_requests,
     startup_fault,
     startup_limits,
 )
-from generator.kv_cache import KvCacheOptions, plan_kv_cache
-from generator.mean_length import LengthRange
+from generator.cli import main
+from generator.engine.options import options_from_flags
+from generator.engine.plan import plan_engine
+from generator.errors import InvalidInput, NothingFits
+from generator.estimation import estimate_spec
+from generator.facts import engine_defaults, gpu
+from generator.hf_config import load_architecture
+from generator.kv_cache.kv_cache import KvCacheOptions, plan_kv_cache
+from generator.kv_cache.mean_length import LengthRange
 from generator.parallel import WorkerPool, parse_layout
 from generator.units import parse_bytes
 from generator.validation import schema

@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 from generator.architecture import ModelArchitecture
-from generator.block_size import RecurrentCacheMode
 from generator.errors import InvalidInput
 from generator.facts import KernelBlocks
 from generator.hf_config import load_architecture
-from generator.kv_cache import KvCacheLayout, KvCacheOptions, plan_kv_cache, whole_model_concurrency
+from generator.kv_cache.block_size import RecurrentCacheMode
+from generator.kv_cache.kv_cache import (
+    KvCacheLayout,
+    KvCacheOptions,
+    plan_kv_cache,
+    whole_model_concurrency,
+)
 from generator.units import GIB, MIB
 from tests.recorded_models import DATA, QWEN38, QWEN38_OPTIONS, RECORDS, architecture, qwen38
 

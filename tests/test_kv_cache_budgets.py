@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from generator.kv_cache import KvCacheOptions, align_mode_problem, plan_kv_cache
-from generator.mean_length import LengthRange
+from generator.kv_cache.kv_cache import KvCacheOptions, align_mode_problem, plan_kv_cache
+from generator.kv_cache.mean_length import LengthRange
 from generator.units import GIB, MIB
 from tests.recorded_models import RECORDS, architecture, attention_only, qwen38
 

@@ -6,8 +6,8 @@ import pytest
 
 from generator.architecture import DenseMlp, GroupedQueryAttention, Layer
 from generator.errors import InvalidInput
-from generator.kv_cache import KvCacheOptions, plan_kv_cache
-from generator.layer_groups import LayerKind, group_layers, group_size, stage_layers
+from generator.kv_cache.kv_cache import KvCacheOptions, plan_kv_cache
+from generator.kv_cache.layer_groups import LayerKind, group_layers, group_size, stage_layers
 from tests.recorded_models import QWEN38, qwen38
 
 

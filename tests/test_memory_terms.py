@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from jsonschema import Draft202012Validator
 
-from generator.engine_memory import Basis, UnusedProfile
+from generator.capacity.engine_memory import Basis, UnusedProfile
 from generator.estimation import Estimate, estimate_spec
 from generator.units import gib
 from generator.validation import schema

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.difference import compare
 from generator.documents import Document, parse_document, read_document
 from generator.errors import InvalidInput
-from generator.migration import migrate_document
+from generator.migration.migration import migrate_document
 from generator.normal_form import normal_form
-from generator.recipe_expansion import variants
+from generator.recipe.expansion import variants
+from generator.recipe_diff.difference import compare
 from generator.validation import problems
-from generator.yaml_entries import CannotSplit, TextEntries
+from generator.yaml_text.entries import CannotSplit, TextEntries
 from tests.small_specs import run
 
 REPOSITORY = Path(__file__).resolve().parent.parent

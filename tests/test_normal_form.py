@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generator.documents import parse_document, read_document
-from generator.engine_options import options_from_flags
+from generator.engine.options import options_from_flags
 from generator.facts.fact import DATA
 from generator.normal_form import (
     NormalForm,
@@ -20,8 +20,8 @@ from generator.normal_form import (
     recipe_defaults,
     same_value,
 )
-from generator.recipe import Dialect
-from generator.recipe_expansion import variants
+from generator.recipe.expansion import variants
+from generator.recipe.recipe import Dialect
 from generator.validation import problems
 from generator.wording import dotted_path
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from generator.architecture import ModelArchitecture
-from generator.engine_options import EngineOptions
-from generator.errors import InvalidInput
-from generator.facts import PdBlockRule
-from generator.pairing import (
+from generator.derivation.pairing import (
     PairingProblem,
     agree_on_block_tokens,
     pairing_problems,
     require_pairing,
 )
+from generator.engine.options import EngineOptions
+from generator.errors import InvalidInput
+from generator.facts import PdBlockRule
 from generator.parallel import parse_layout
 from tests.recorded_models import QWEN38, attention_only, latent_attention, qwen38
 

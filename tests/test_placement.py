@@ -6,8 +6,8 @@ import pytest
 
 from generator.errors import InvalidInput
 from generator.parallel import parse_pool
-from generator.placement import Cluster, check_nodes, nodes_for_pool
-from generator.sizing import Derived
+from generator.spec.placement import Cluster, check_nodes, nodes_for_pool
+from generator.spec.sizing import Derived
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.bounds.closed_loop import serving_point
-from generator.capacity import evaluate_engine
-from generator.engine_plan import plan_engine
+from generator.capacity.capacity import evaluate_engine
+from generator.capacity.inverse import startup_fault
+from generator.engine.plan import plan_engine
 from generator.enumeration.base_spec import subject_of_model
 from generator.enumeration.engines import Judge, enumerate_engines
 from generator.enumeration.layouts import layouts_within
@@ -23,7 +24,6 @@ from generator.enumeration.rejection import Reason, Rejection
 from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, NothingFits
 from generator.estimation import estimate_spec
-from generator.inverse_capacity import startup_fault
 from generator.parallel import WorkerPool, parse_layout, parse_pool
 from generator.planning import pools
 from generator.planning.candidate import Candidate, bounded, candidate_of, choice_of

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.generation import plan_generation
-from generator.recipe import Dialect
+from generator.generation.generation import plan_generation
+from generator.recipe.recipe import Dialect
 
 DATA = Path(__file__).parent / "data" / "published"
 QWEN38: dict[str, Any] = json.loads((DATA / "qwen38_article.json").read_text())

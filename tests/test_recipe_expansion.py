@@ -13,7 +13,7 @@ import pytest
 
 from generator.documents import Document, parse_document, read_document
 from generator.errors import InvalidInput
-from generator.recipe_expansion import Variant, variant_count, variants
+from generator.recipe.expansion import Variant, variant_count, variants
 
 OVERRIDE = Path(__file__).resolve().parent / "data/recipes/override.yaml"
 

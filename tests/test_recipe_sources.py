@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from generator.errors import InvalidInput
-from generator.recipe_inputs import is_recipe, read_recipes
-from generator.recipe_sources import (
+from generator.recipe.inputs import is_recipe, read_recipes
+from generator.recipe.sources import (
     CollectedSources,
     collect_both_sides,
     collect_sources,

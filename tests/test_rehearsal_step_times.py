@@ -17,8 +17,8 @@ from generator.bounds.prefill import prefill_bound
 from generator.documents import read_document
 from generator.hf_config import load_architecture
 from generator.normal_form import normal_form
+from generator.recipe.expansion import variants
 from generator.recipe_engines import recipe_engine
-from generator.recipe_expansion import variants
 from generator.rehearsal.step_times import (
     MeasuredSteps,
     RooflineSteps,

@@ -11,12 +11,12 @@ import yaml
 from jinja2 import DictLoader, Environment
 from syrupy.assertion import SnapshotAssertion
 
-from generator import rendering
-from generator.dialects import recipe_from_document
 from generator.documents import parse_document, read_document
 from generator.errors import InvalidInput
-from generator.recipe import Dialect, Recipe, Role
-from generator.rendering import expressible, render_recipe
+from generator.generation import rendering
+from generator.generation.rendering import expressible, render_recipe
+from generator.recipe.dialects import recipe_from_document
+from generator.recipe.recipe import Dialect, Recipe, Role
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 COMMITTED = sorted((REPOSITORY / "recipes").glob("qwen*/**/v2/**/*.yaml"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generator.errors import InvalidInput
-from generator.sizing import Term, evaluate
+from generator.spec.sizing import Term, evaluate
 
 TERMS = {
     "isl": Term(value=8192, text="8192"),

@@ -10,9 +10,9 @@ import pytest
 from generator.documents import parse_document
 from generator.errors import InvalidInput
 from generator.parallel import parse_layout, parse_pool
-from generator.placement import Cluster
-from generator.spec import Spec, SpeculativeTokens
-from generator.spec_reader import load_spec, spec_from_document
+from generator.spec.placement import Cluster
+from generator.spec.reader import load_spec, spec_from_document
+from generator.spec.spec import Spec, SpeculativeTokens
 from generator.workload import Workload
 from tests.small_specs import SPEC, Edit, edited
 

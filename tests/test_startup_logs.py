@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from generator.architecture import GatedDeltaNet, GroupedQueryAttention, Layer, ModelArchitecture
-from generator.kv_cache import (
+from generator.kv_cache.kv_cache import (
     KvCacheLayout,
     KvCacheOptions,
     plan_kv_cache,

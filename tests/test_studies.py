@@ -13,9 +13,9 @@ from generator.documents import parse_document
 from generator.errors import InvalidInput
 from generator.estimation import Estimate, estimate_spec
 from generator.parallel import parse_layout
-from generator.spec import Spec
-from generator.spec_reader import spec_from_document
-from generator.study_ladders import Limit, ladder_rungs
+from generator.spec.reader import spec_from_document
+from generator.spec.spec import Spec
+from generator.studies.ladders import Limit, ladder_rungs
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, edited, run, spec_folder
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from generator.documents import Document, parse_document, read_document
 from generator.errors import InvalidInput
-from generator.recipe import Dialect
-from generator.recipe_expansion import variants
+from generator.recipe.expansion import variants
+from generator.recipe.recipe import Dialect
 from generator.sweep.points import recipe_digest
 from generator.sweep.recipe_files import read_recipes_to_send
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipe, swept_recipes
-from generator.yaml_writing import quoted_yaml
+from generator.yaml_text.writing import quoted_yaml
 from tests.small_specs import run
 from tests.swept_recipes import V1, V2, document, edited
 

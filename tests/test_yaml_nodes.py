@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from generator import yaml_nodes
 from generator.documents import parse_document
 from generator.errors import InvalidInput
+from generator.yaml_text import nodes as yaml_nodes
 
 LOADERS = {"pure": yaml.SafeLoader} | (
     {"libyaml": yaml.CSafeLoader} if yaml.__with_libyaml__ else {}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from generator.documents import dump_yaml_scalar, parse_document
 from generator.errors import InvalidInput
-from generator.yaml_scalars import AmbiguousNumber, Scalar, plain_value
+from generator.yaml_text.scalars import AmbiguousNumber, Scalar, plain_value
 
 DUMPED: list[tuple[Scalar, str]] = [
     (None, "null"),

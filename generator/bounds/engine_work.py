@@ -19,8 +19,8 @@ from generator.architecture import (
 )
 from generator.errors import InvalidInput, Problem
 from generator.facts import Gpu
-from generator.kv_cache import KvCacheLayout
-from generator.layer_groups import stage_layers
+from generator.kv_cache.kv_cache import KvCacheLayout
+from generator.kv_cache.layer_groups import stage_layers
 from generator.parallel import ParallelLayout
 from generator.quantization import bytes_per_parameter, format_of_dtype
 from generator.units import DTYPE_BITS

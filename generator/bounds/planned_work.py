@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from generator.architecture import ModelArchitecture
 from generator.bounds.engine_work import EngineWork, engine_work
-from generator.engine_options import EngineOptions
+from generator.engine.options import EngineOptions
+from generator.engine.resolution import kv_cache_options, uses_sequence_parallel_moe
 from generator.facts import EngineDefaults, Gpu
-from generator.kv_cache import plan_kv_cache
-from generator.resolution import kv_cache_options, uses_sequence_parallel_moe
+from generator.kv_cache.kv_cache import plan_kv_cache
 
 
 def planned_work(

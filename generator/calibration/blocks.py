@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeVar
 
-from generator.kv_cache import KvCacheLayout
+from generator.kv_cache.kv_cache import KvCacheLayout
 from generator.startup_log import Process, RankReadings, Reading, StartupLog
 from generator.units import GIB
 

@@ -10,9 +10,9 @@ from typing import Any
 from generator.calibration.account import Figure, LoggedAccount
 from generator.calibration.blocks import LoggedBlocks, TokensMeaning, first_reading
 from generator.calibration.subject import Subject
-from generator.engine_memory import Basis, MemoryItem
-from generator.kv_cache import KvCacheLayout
-from generator.memory_terms import estimated_terms
+from generator.capacity.engine_memory import Basis, MemoryItem
+from generator.capacity.memory_terms import estimated_terms
+from generator.kv_cache.kv_cache import KvCacheLayout
 from generator.startup_log import ENCODER_GRAPHS, Reading, StartupLog
 from generator.units import GIB, format_gib
 

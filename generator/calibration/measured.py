@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from generator.calibration.account import LoggedAccount
 from generator.calibration.subject import Subject
-from generator.memory_terms import computed_weights, profile_key, usable_profile
+from generator.capacity.memory_terms import computed_weights, profile_key, usable_profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

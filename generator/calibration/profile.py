@@ -10,11 +10,11 @@ from pathlib import Path
 from generator.calibration.account import ROUNDING_BYTES, Figure, LoggedAccount
 from generator.calibration.result import Calibration
 from generator.calibration.subject import Subject
+from generator.capacity.memory_terms import profile_key
 from generator.documents import dump_yaml_scalar, parse_document
 from generator.errors import InvalidInput, Problem
 from generator.facts import MeasuredProfile, read_profiles
 from generator.files import read_text, write_text_atomically
-from generator.memory_terms import profile_key
 from generator.units import format_gib, gib
 from generator.validation import validate
 

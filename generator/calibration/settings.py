@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from generator.cuda_graphs import CudaGraphMode
-from generator.engine_options import EngineOptions
-from generator.engine_plan import Engine
+from generator.engine.cuda_graphs import CudaGraphMode
+from generator.engine.options import EngineOptions
+from generator.engine.plan import Engine
 from generator.errors import Problem
 from generator.parallel import ParallelLayout
 from generator.startup_log import ENCODER_GRAPHS, Reading, StartupLog

@@ -19,15 +19,15 @@ from generator.calibration.settings import (
     option_conflicts,
     version_conflicts,
 )
-from generator.derivation import Derivation, Probe, derive
-from generator.engine_options import EngineOptions, options_from_flags
-from generator.engine_plan import Engine, plan_engine
+from generator.derivation.derivation import Derivation, Probe, derive
+from generator.engine.options import EngineOptions, options_from_flags
+from generator.engine.plan import Engine, plan_engine
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, engine_defaults, gpu
 from generator.hf_config import load_architecture
 from generator.parallel import WorkerPool, parse_layout
-from generator.spec import Spec
-from generator.spec_reader import load_spec
+from generator.spec.reader import load_spec
+from generator.spec.spec import Spec
 from generator.startup_log import StartupLog
 from generator.wording import did_you_mean
 from generator.workload import Workload

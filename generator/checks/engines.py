@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from generator.architecture import ModelArchitecture
+from generator.capacity.engine_memory import Basis, StartupTerms, requested_bytes
+from generator.capacity.memory_terms import startup_terms
 from generator.checks.job import Job
 from generator.checks.workers import Workers
-from generator.engine_memory import Basis, StartupTerms, requested_bytes
-from generator.engine_options import EngineOptions, options_from_flags
-from generator.engine_plan import Engine, plan_engine
+from generator.engine.options import EngineOptions, options_from_flags
+from generator.engine.plan import Engine, plan_engine
+from generator.engine.resolution import kv_cache_options, resolve_engine
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, engine_defaults, gpu
-from generator.kv_cache import align_mode_problem, plan_kv_cache
-from generator.memory_terms import startup_terms
+from generator.kv_cache.kv_cache import align_mode_problem, plan_kv_cache
 from generator.parallel import WorkerPool
-from generator.resolution import kv_cache_options, resolve_engine
 
 _PLANS_KEPT = 4096
 _FLAGS_OF_WEIGHTS = ("cpu-offload-gb", "dtype", "hf-overrides", "quantization")

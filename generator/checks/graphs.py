@@ -8,7 +8,7 @@ from generator.checks.engines import engine_defaults_of, refusals
 from generator.checks.job import Job, flag_path
 from generator.checks.rule import Hit, Severity, rule
 from generator.checks.workers import Workers, whole
-from generator.cuda_graphs import CudaGraphMode, plan_cuda_graphs
+from generator.engine.cuda_graphs import CudaGraphMode, plan_cuda_graphs
 from generator.errors import InvalidInput
 
 _CAPTURE = "max-cudagraph-capture-size"

@@ -12,7 +12,7 @@ from generator.checks.workers import Workers, read_workers, whole
 from generator.errors import InvalidInput
 from generator.facts import Gpu, gpu
 from generator.normal_form import NormalForm, pinned_vllm_version
-from generator.recipe_inputs import RecipeFile
+from generator.recipe.inputs import RecipeFile
 from generator.wording import FieldPath, dotted_path
 
 

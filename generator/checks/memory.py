@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generator.block_size import BLOCK_UNIT_TOKENS
 from generator.checks.engines import (
     Budget,
     alignment_problem,
@@ -16,6 +15,7 @@ from generator.checks.engines import (
 from generator.checks.graphs import FULL_MODES
 from generator.checks.job import Job
 from generator.checks.rule import Hit, Severity, rule
+from generator.kv_cache.block_size import BLOCK_UNIT_TOKENS
 from generator.units import format_gib
 
 

@@ -11,7 +11,7 @@ from generator.checks.job import Job
 from generator.checks.rule import Hit, Severity, rule
 from generator.checks.siblings import NameUse, folder_of, role_kind
 from generator.facts import gpu_names
-from generator.recipe import Dialect
+from generator.recipe.recipe import Dialect
 
 _ENGINES = ("vllm", "sglang", "trtllm")
 _CHECKED_PREFIXES = ("NCCL_", "VLLM_")

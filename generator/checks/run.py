@@ -19,9 +19,9 @@ from generator.checks.siblings import gather_siblings
 from generator.checks.suppressions import UNUSED, names, suppress
 from generator.errors import InvalidInput, Problem
 from generator.normal_form import normal_form
-from generator.recipe_expansion import Variant, all_variants
-from generator.recipe_inputs import RecipeFile, RecipeInputs
-from generator.recipe_sources import RecipeSource
+from generator.recipe.expansion import Variant, all_variants
+from generator.recipe.inputs import RecipeFile, RecipeInputs
+from generator.recipe.sources import RecipeSource
 from generator.wording import did_you_mean, shown
 
 _KNOWN_IDS = frozenset(rule.id for rule in RULES)

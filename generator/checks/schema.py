@@ -11,7 +11,6 @@ from typing import Any
 from generator.checks.job import Job, flag_path
 from generator.checks.rule import Hit, QuoteText, Severity, rule
 from generator.checks.workers import Workers
-from generator.dialects import V1_ROLE_NAMES
 from generator.documents import Document
 from generator.errors import Problem
 from generator.facts.vllm_flags import (
@@ -22,7 +21,8 @@ from generator.facts.vllm_flags import (
     nearest_releases,
 )
 from generator.normal_form.neutral_paths import V1_ENGINES
-from generator.spec_flags import OWNED_BY_SRTCTL
+from generator.recipe.dialects import V1_ROLE_NAMES
+from generator.spec.flags import OWNED_BY_SRTCTL
 from generator.validation import problems
 from generator.wording import FieldPath, did_you_mean, dotted_path, shown
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from generator.normal_form import NormalForm, normal_form
-from generator.recipe_expansion import Variant
-from generator.recipe_inputs import RecipeFile
+from generator.recipe.expansion import Variant
+from generator.recipe.inputs import RecipeFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

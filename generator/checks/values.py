@@ -11,7 +11,7 @@ from typing import Any
 from generator.checks.job import Job
 from generator.checks.rule import Hit, Severity, rule
 from generator.checks.workers import PARALLEL_SIZES, Workers, whole
-from generator.engine_options import options_from_flags
+from generator.engine.options import options_from_flags
 from generator.errors import InvalidInput
 from generator.wording import FieldPath, shown
 

@@ -22,8 +22,8 @@ from generator.calibration import (
     subject_of_description,
     write_profile_file,
 )
-from generator.calibration_document import calibration_document
-from generator.calibration_view import (
+from generator.calibration.document import calibration_document
+from generator.calibration.view import (
     comparison_notes,
     comparison_table,
     finding_lines,

@@ -9,8 +9,22 @@ from typing import Any
 
 import click
 
-from generator.capacity import EngineCapacity
-from generator.capacity_view import (
+from generator.capacity.capacity import EngineCapacity
+from generator.capacity.comparison import compare_variants
+from generator.capacity.comparison_view import (
+    comparison_heading,
+    comparison_notes,
+    comparison_table,
+    with_comparisons,
+)
+from generator.capacity.inverse import RequestQuestion
+from generator.capacity.inverse_view import (
+    mean_length_notes,
+    mean_length_table,
+    memory_for_requests_notes,
+    memory_for_requests_table,
+)
+from generator.capacity.view import (
     capacity_document,
     capacity_notes,
     distinct_engines,
@@ -25,24 +39,10 @@ from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table
-from generator.comparison import compare_variants
-from generator.comparison_view import (
-    comparison_heading,
-    comparison_notes,
-    comparison_table,
-    with_comparisons,
-)
 from generator.estimation import estimate_engine, estimate_spec
 from generator.facts import MeasuredProfile
-from generator.inverse_capacity import RequestQuestion
-from generator.inverse_view import (
-    mean_length_notes,
-    mean_length_table,
-    memory_for_requests_notes,
-    memory_for_requests_table,
-)
-from generator.study_ladders import Studies
-from generator.study_view import study_notes, study_table, with_studies
+from generator.studies.ladders import Studies
+from generator.studies.view import study_notes, study_table, with_studies
 from generator.units import parse_bytes
 from generator.workload import Workload
 

@@ -21,8 +21,8 @@ from generator.checks.run import Selection, check_recipes
 from generator.cli.output import echo, problem_lines, talk
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.files import write_text_atomically
-from generator.recipe_inputs import RecipeInputs, read_recipes
-from generator.recipe_sources import STANDARD_INPUT, collect_sources
+from generator.recipe.inputs import RecipeInputs, read_recipes
+from generator.recipe.sources import STANDARD_INPUT, collect_sources
 
 _SEVERITIES = click.Choice([str(each) for each in Severity])
 

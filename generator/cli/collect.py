@@ -25,7 +25,7 @@ from generator.errors import InvalidInput, Problem, one_line
 from generator.goodput.acceptance import Limits
 from generator.results.point import Origin
 from generator.results.point_file import write_points
-from generator.spec_reader import load_spec
+from generator.spec.reader import load_spec
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 

@@ -29,8 +29,8 @@ from generator.composition.view import (
 from generator.composition.written_groups import groups_lines
 from generator.estimation import named_by, profiles_of
 from generator.facts import MeasuredProfile
-from generator.spec_reader import load_spec
-from generator.spec_rewriting import with_sections, write_spec
+from generator.spec.reader import load_spec
+from generator.spec.rewriting import with_sections, write_spec
 from generator.workload import parse_concurrencies
 
 

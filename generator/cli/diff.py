@@ -14,16 +14,21 @@ import click
 from generator.checks.known_models import chosen_model, model_of
 from generator.cli.measured import profile_option
 from generator.cli.output import echo, talk
-from generator.diff_document import diff_document
-from generator.diff_markdown import diff_markdown
-from generator.diff_text import diff_text
-from generator.diff_wording import SYMBOLS
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.facts import MeasuredProfile
-from generator.git_external_diff import GitCall, external_diff_sides, git_call, plain_diff
-from generator.review import review
-from generator.review_findings import findings_by_source
-from generator.review_sides import Sides, sides_of_arguments
+from generator.recipe_diff.document import diff_document
+from generator.recipe_diff.findings import findings_by_source
+from generator.recipe_diff.git_external_diff import (
+    GitCall,
+    external_diff_sides,
+    git_call,
+    plain_diff,
+)
+from generator.recipe_diff.markdown import diff_markdown
+from generator.recipe_diff.review import review
+from generator.recipe_diff.sides import Sides, sides_of_arguments
+from generator.recipe_diff.text import diff_text
+from generator.recipe_diff.wording import SYMBOLS
 
 _COLOURS = {SYMBOLS["added"]: "green", SYMBOLS["removed"]: "red", SYMBOLS["changed"]: "yellow"}
 

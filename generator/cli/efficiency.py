@@ -30,7 +30,7 @@ from generator.files import write_text_atomically
 from generator.hf_config import load_architecture
 from generator.results.point import MeasuredPoint
 from generator.results.point_file import read_points
-from generator.spec_reader import load_spec
+from generator.spec.reader import load_spec
 
 _MODEL_KEYS = ("model.repo", "model.path")
 

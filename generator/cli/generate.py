@@ -11,11 +11,11 @@ import click
 from generator.cli.measured import profile_option
 from generator.cli.output import echo, paragraph, talk
 from generator.cli.progress import progress
-from generator.drift import FileDrift
 from generator.errors import AnswerIsNo, Problem
 from generator.facts import MeasuredProfile
-from generator.generation import Generation, plan_generation, write_generation
-from generator.recipe import Dialect
+from generator.generation.drift import FileDrift
+from generator.generation.generation import Generation, plan_generation, write_generation
+from generator.recipe.recipe import Dialect
 from generator.wording import plural
 
 _MOST_LINES = 400

@@ -10,7 +10,7 @@ import click
 from generator.cli.output import echo, talk
 from generator.documents import read_document
 from generator.files import write_text_atomically
-from generator.migration import Migration, migrate_document
+from generator.migration.migration import Migration, migrate_document
 from generator.wording import shown
 
 

@@ -11,12 +11,12 @@ import click
 
 from generator.cli.engine_flags import given_flags
 from generator.cli.output import definitions, echo, paragraph, table
-from generator.engine_options import options_from_flags
+from generator.engine.options import options_from_flags
 from generator.facts import engine_defaults, gpu
 from generator.hf_config import load_architecture
-from generator.model_document import model_document
-from generator.model_summary import ModelSummary, summarize_model
-from generator.model_view import (
+from generator.model_summary.document import model_document
+from generator.model_summary.summary import ModelSummary, summarize_model
+from generator.model_summary.view import (
     architecture_rows,
     cache_rows,
     layouts_notes,

@@ -14,7 +14,7 @@ from generator.cli.pareto import read_all
 from generator.errors import AnswerIsNo, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
-from generator.spec_rewriting import with_sections, write_spec
+from generator.spec.rewriting import with_sections, write_spec
 from generator.stopping.ladders import planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
 from generator.stopping.reduced_spec import reduced_sections

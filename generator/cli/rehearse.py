@@ -20,7 +20,7 @@ from generator.documents import parse_document, read_document
 from generator.errors import AnswerIsNo, ClusterFailure, InvalidInput, Problem
 from generator.files import write_text_atomically
 from generator.normal_form import normal_form
-from generator.recipe_expansion import variants
+from generator.recipe.expansion import variants
 from generator.rehearsal.document import rehearsal_document
 from generator.rehearsal.plan import CapacityShare, RehearsalPlan, plan_rehearsal
 from generator.rehearsal.timing import (

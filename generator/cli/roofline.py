@@ -24,7 +24,7 @@ from generator.efficiency.factors import (
     Phase,
 )
 from generator.efficiency.plan_facts import collective_latency
-from generator.engine_options import options_from_flags
+from generator.engine.options import options_from_flags
 from generator.errors import InvalidInput, Problem
 from generator.facts import MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture

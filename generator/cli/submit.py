@@ -40,8 +40,8 @@ from generator.cluster.command import PLACEHOLDERS, command_problems
 from generator.cluster.registry import CLUSTERS
 from generator.errors import AnswerIsNo, InvalidInput, Problem
 from generator.files import read_text
-from generator.recipe import Dialect
-from generator.recipe_inputs import RecipeInputs
+from generator.recipe.inputs import RecipeInputs
+from generator.recipe.recipe import Dialect
 from generator.site import Site, parse_site
 from generator.sweep.client import SweepClient
 from generator.sweep.directives import is_job_name

@@ -20,7 +20,7 @@ from generator.cluster.job_file import JobFile, JobPoint, SrtctlLauncher
 from generator.cluster.launching import Launch
 from generator.documents import read_document
 from generator.files import write_text_atomically
-from generator.yaml_writing import quoted_yaml
+from generator.yaml_text.writing import quoted_yaml
 
 _SA_BENCH = "sa-bench"
 _ROLES = ("prefill", "decode", "agg")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generator.collection.allocated import gpus_per_worker
 from generator.collection.contract import CONTRACT_FLAGS
-from generator.engine_options import EngineOptions, options_from_flags
+from generator.engine.options import EngineOptions, options_from_flags
 from generator.errors import InvalidInput
 from generator.normal_form import NormalForm
 from generator.results.engine_pool import EnginePool

@@ -18,8 +18,8 @@ from generator.documents import Document, parse_document
 from generator.errors import InvalidInput
 from generator.files import read_text
 from generator.normal_form import NormalForm, normal_form
-from generator.recipe_expansion import variants
-from generator.recipe_inputs import is_recipe
+from generator.recipe.expansion import variants
+from generator.recipe.inputs import is_recipe
 from generator.results.engine_pool import EnginePool, configuration_label
 from generator.results.point import AllocatedGpus
 from generator.sweep.points import recipe_digest

@@ -13,7 +13,7 @@ from generator.composition.phase_points import Phases
 from generator.composition.proposals import Choice, Rules, choose
 from generator.composition.saving import Saving, estimate_saving
 from generator.errors import NothingFits, Problem
-from generator.spec import DeploymentSpec
+from generator.spec.spec import DeploymentSpec
 
 DEFAULT_MARGIN = 0.1
 

@@ -9,7 +9,7 @@ from generator.composition.pairs import Pair, PairChecker
 from generator.composition.phase_frontier import prefill_at
 from generator.composition.phase_points import EngineKind, Phases
 from generator.composition.proposals import Candidate, Choice
-from generator.spec import DeploymentSpec
+from generator.spec.spec import DeploymentSpec
 from generator.units import ceil_div
 
 

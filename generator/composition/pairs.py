@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from generator.architecture import ModelArchitecture
-from generator.capacity import EngineCapacity, evaluate_engine
+from generator.capacity.capacity import EngineCapacity, evaluate_engine
 from generator.composition.phase_points import EngineKind
-from generator.derivation import Deployment, derive_deployment
+from generator.derivation.derivation import Deployment, derive_deployment
 from generator.errors import InvalidInput, NothingFits
 from generator.facts import EngineDefaults, Gpu, MeasuredProfile
 from generator.parallel import ParallelLayout, WorkerPool, parse_layout
-from generator.spec import DeploymentSpec, Spec, SpeculativeTokens
+from generator.spec.spec import DeploymentSpec, Spec, SpeculativeTokens
 from generator.units import format_count
 
 

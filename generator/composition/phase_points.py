@@ -16,7 +16,7 @@ from generator.results.contract import (
 )
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
-from generator.spec_studies import PHASES
+from generator.spec.studies import PHASES
 from generator.workload import Workload
 
 _LENGTH_TOLERANCE = 0.05

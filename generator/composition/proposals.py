@@ -10,7 +10,7 @@ from generator.composition.phase_frontier import decode_at, frontier, prefill_at
 from generator.composition.phase_points import EngineKind, PhasePoint, Phases
 from generator.composition.rate_matching import RateMatch, match_rates
 from generator.parallel import WorkerPool
-from generator.placement import nodes_for_pool
+from generator.spec.placement import nodes_for_pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from generator.bounds.phase_work import PhaseWork, PrefillWork, decode_step_work
 from generator.bounds.planned_work import planned_work
 from generator.bounds.prefill import transfer_s
 from generator.efficiency.plan_facts import CitedPoint, cited_points, collective_latency
-from generator.engine_options import options_from_flags
+from generator.engine.options import options_from_flags
 from generator.facts import engine_defaults, gpu
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture

@@ -10,11 +10,11 @@ from typing import Any
 from generator.architecture import ModelArchitecture
 from generator.bounds.engine_work import EngineWork
 from generator.bounds.planned_work import planned_work
-from generator.engine_options import EngineOptions, options_from_flags
+from generator.engine.options import EngineOptions, options_from_flags
+from generator.engine.resolution import resolve_engine
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, engine_defaults, gpu
 from generator.parallel import ParallelLayout, WorkerPool, parse_layout
-from generator.resolution import resolve_engine
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint
 

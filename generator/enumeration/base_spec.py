@@ -17,9 +17,9 @@ from generator.errors import InvalidInput, Problem
 from generator.estimation import named_by, profiles_of
 from generator.facts import Gpu, MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture
-from generator.kv_cache_options import KvCacheOptions, cache_dtypes
-from generator.spec_reader import load_spec, spec_from_document
-from generator.yaml_scalars import dump_yaml_scalar
+from generator.kv_cache.options import KvCacheOptions, cache_dtypes
+from generator.spec.reader import load_spec, spec_from_document
+from generator.yaml_text.scalars import dump_yaml_scalar
 
 KV_CACHE_DTYPES = ("fp8", "auto")
 _KV_CACHE_DTYPE = "kv-cache-dtype"

@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from generator.architecture import MultiHeadLatentAttention
-from generator.engine_options import EngineOptions
+from generator.capacity.memory_terms import computed_weights
+from generator.engine.options import EngineOptions
+from generator.engine.resolution import kv_cache_options
 from generator.engine_version import release
 from generator.enumeration.layouts import layouts_within
 from generator.enumeration.legal_engine import ROLES, Engines, Kind, LegalEngine
@@ -15,12 +17,10 @@ from generator.enumeration.rejection import Reason, Rejection
 from generator.enumeration.role_sizes import RoleSizes, role_sizes, sequence_grid
 from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, Problem
-from generator.kv_cache import KvCacheLayout, plan_kv_cache
-from generator.kv_cache_options import KvCacheOptions
-from generator.memory_terms import computed_weights
+from generator.kv_cache.kv_cache import KvCacheLayout, plan_kv_cache
+from generator.kv_cache.options import KvCacheOptions
 from generator.parallel import ParallelLayout, WorkerPool
-from generator.placement import nodes_for_pool
-from generator.resolution import kv_cache_options
+from generator.spec.placement import nodes_for_pool
 from generator.units import format_gib
 
 _REASONS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.engine_options import EngineOptions
+from generator.engine.options import EngineOptions
 from generator.enumeration.rejection import Rejection
 from generator.enumeration.role_sizes import RoleSizes
-from generator.kv_cache import KvCacheLayout
+from generator.kv_cache.kv_cache import KvCacheLayout
 from generator.parallel import ParallelLayout
 
 ROLES = ("prefill", "decode")

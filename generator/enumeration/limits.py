@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from generator.engine_memory import account_engine_memory
+from generator.capacity.engine_memory import account_engine_memory
+from generator.capacity.memory_terms import profile_key, startup_terms
 from generator.enumeration.legal_engine import LegalEngine
 from generator.enumeration.role_sizes import Integers
 from generator.enumeration.subject import Subject
 from generator.errors import NothingFits
 from generator.facts import MeasuredProfile, measured_profiles
-from generator.kv_cache import KvCacheLayout
-from generator.memory_terms import profile_key, startup_terms
+from generator.kv_cache.kv_cache import KvCacheLayout
 
 
 def most_sequences(subject: Subject, engine: LegalEngine, kv_cache: KvCacheLayout) -> int:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.engine_memory import requested_bytes
-from generator.engine_options import EngineOptions, options_from_flags
+from generator.capacity.engine_memory import requested_bytes
+from generator.capacity.memory_terms import estimated_terms
+from generator.derivation.role_flags import RoleLoad, role_flags
+from generator.engine.options import EngineOptions, options_from_flags
+from generator.engine.resolution import ResolvedEngine, resolve_engine
 from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput
-from generator.memory_terms import estimated_terms
 from generator.parallel import ParallelLayout, WorkerPool
-from generator.resolution import ResolvedEngine, resolve_engine
-from generator.role_flags import RoleLoad, role_flags
-from generator.spec import Spec
+from generator.spec.spec import Spec
 
 MOST_SEQUENCES_PER_RANK = 4096
 _EXACT_UP_TO = 16

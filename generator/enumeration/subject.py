@@ -10,8 +10,8 @@ from generator.architecture import ModelArchitecture
 from generator.bounds.engine_work import peaks
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, MeasuredProfile
-from generator.kv_cache_options import KvCacheOptions, cache_dtypes
-from generator.spec import Spec
+from generator.kv_cache.options import KvCacheOptions, cache_dtypes
+from generator.spec.spec import Spec
 from generator.workload import Workload
 
 MOST_DRAFTS = 3

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from generator.recipe import Dialect
+from generator.recipe.recipe import Dialect
 from generator.validation import schema
 from generator.wording import FieldPath
 

@@ -10,7 +10,7 @@ from typing import Any
 from generator.normal_form.consumer_types import ANY_STEP, schema_parts
 from generator.normal_form.form import NormalForm
 from generator.normal_form.neutral_paths import ROLES, V1_ENGINES, neutral_path
-from generator.recipe import Dialect
+from generator.recipe.recipe import Dialect
 from generator.wording import FieldPath
 
 _V1_SERVICES = ("etcd", "nats")

@@ -12,8 +12,8 @@ from generator.normal_form.engine_flags import flag_values
 from generator.normal_form.leaves import leaves
 from generator.normal_form.neutral_paths import ROLES, neutral_path
 from generator.normal_form.readings import Readings, readings
-from generator.recipe import Dialect
-from generator.recipe_expansion import Variant
+from generator.recipe.expansion import Variant
+from generator.recipe.recipe import Dialect
 from generator.wording import FieldPath, dotted_path
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from generator.dialects import V1_ROLE_NAMES
-from generator.recipe import Dialect
+from generator.recipe.dialects import V1_ROLE_NAMES
+from generator.recipe.recipe import Dialect
 from generator.wording import FieldPath
 
 ROLES = tuple(V1_ROLE_NAMES)

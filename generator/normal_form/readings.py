@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from generator.dialects import V1_ROLE_NAMES
 from generator.normal_form.consumer_types import as_consumed
-from generator.recipe import Dialect
+from generator.recipe.dialects import V1_ROLE_NAMES
+from generator.recipe.recipe import Dialect
 from generator.wording import FieldPath
 
 DYNAMO_REPOSITORY = "https://github.com/ai-dynamo/dynamo.git"

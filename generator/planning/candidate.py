@@ -13,8 +13,8 @@ from generator.enumeration.legal_engine import Kind, LegalEngine
 from generator.enumeration.rejection import Rejection
 from generator.errors import InvalidInput
 from generator.parallel import WorkerPool
-from generator.placement import nodes_for_pool
 from generator.planning.phases import Costs, decode_phase, prefill_phase
+from generator.spec.placement import nodes_for_pool
 
 Shape: TypeAlias = tuple[WorkerPool, WorkerPool, Kind]
 """What is deployed, whatever the load."""

@@ -17,12 +17,12 @@ from generator.enumeration.subject import Subject, require_plannable
 from generator.errors import InvalidInput, NothingFits, Problem
 from generator.facts import gpu_names
 from generator.parallel import WorkerPool
-from generator.placement import nodes_for_pool
 from generator.planning.candidate import Candidate
 from generator.planning.deployments import Block
 from generator.planning.latency import Limits
 from generator.planning.phases import Costs
 from generator.planning.search import DeploymentSpace, candidate_at, search
+from generator.spec.placement import nodes_for_pool
 from generator.wording import plural
 
 _OF_MEMORY = (Reason.MEMORY, Reason.REQUEST)

@@ -11,9 +11,9 @@ from generator.bounds.phase_work import prefill_work
 from generator.bounds.prefill import transfer_s
 from generator.bounds.speculation import tokens_per_step
 from generator.efficiency.factors import Efficiency
+from generator.engine.resolution import uses_sequence_parallel_moe
 from generator.enumeration.legal_engine import LegalEngine
 from generator.enumeration.subject import Subject
-from generator.resolution import uses_sequence_parallel_moe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.capacity import EngineCapacity, evaluate_engine
+from generator.capacity.capacity import EngineCapacity, evaluate_engine
+from generator.capacity.inverse import startup_fault
 from generator.checks.rule import Severity
 from generator.checks.run import check_recipes
-from generator.derivation import Deployment, derive_deployment
+from generator.derivation.derivation import Deployment, derive_deployment
 from generator.documents import parse_document
 from generator.enumeration.base_spec import composed_text
 from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, NothingFits, Problem
 from generator.files import write_text_atomically
-from generator.inverse_capacity import startup_fault
+from generator.generation.rendering import render_recipe
 from generator.planning.proposal import ProposedDeployment
-from generator.recipe import Dialect
-from generator.recipe_inputs import RecipeFile, RecipeInputs
-from generator.recipe_sources import RecipeSource
-from generator.rendering import render_recipe
-from generator.spec import DeploymentSpec, Spec
-from generator.spec_reader import spec_from_document
-from generator.spec_rewriting import with_sections, write_spec
+from generator.recipe.inputs import RecipeFile, RecipeInputs
+from generator.recipe.recipe import Dialect
+from generator.recipe.sources import RecipeSource
+from generator.spec.reader import spec_from_document
+from generator.spec.rewriting import with_sections, write_spec
+from generator.spec.spec import DeploymentSpec, Spec
 from generator.units import format_count
 from generator.workload import prompts_per_concurrency, random_range_ratio
 

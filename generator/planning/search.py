@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generator.bounds.numbers import Array
+from generator.derivation.pairing import agree_on_block_tokens, pairing_problems
+from generator.engine.resolution import kv_cache_options
 from generator.enumeration.legal_engine import Engines, Kind, LegalEngine
 from generator.enumeration.limits import most_sequences
 from generator.enumeration.role_sizes import MOST_SEQUENCES_PER_RANK
 from generator.enumeration.subject import Subject
 from generator.facts import PdBlockRule
-from generator.kv_cache import KvCacheLayout, plan_kv_cache
-from generator.pairing import agree_on_block_tokens, pairing_problems
+from generator.kv_cache.kv_cache import KvCacheLayout, plan_kv_cache
 from generator.parallel import ParallelLayout, WorkerPool
 from generator.planning.candidate import Candidate
 from generator.planning.deployments import Block, blocks, combinations
@@ -28,7 +29,6 @@ from generator.planning.phases import (
     prefill_phase,
 )
 from generator.planning.pools import DecodePools, PrefillPools, decode_pools, prefill_pools
-from generator.resolution import kv_cache_options
 
 _PER_OCTAVE = 4
 

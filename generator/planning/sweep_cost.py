@@ -11,10 +11,10 @@ from generator.enumeration.legal_engine import Engines, Kind, LegalEngine
 from generator.enumeration.limits import most_sequences
 from generator.enumeration.subject import Subject
 from generator.parallel import WorkerPool
-from generator.placement import nodes_for_pool
 from generator.planning.candidate import Candidate
 from generator.planning.phases import PrefillPhase
 from generator.planning.search import DeploymentSpace, Search, worker_concurrencies
+from generator.spec.placement import nodes_for_pool
 from generator.workload import prompts_per_concurrency
 
 _S_PER_HOUR = 3600

@@ -24,9 +24,9 @@ from generator.bounds.engine_work import EngineWork, engine_work
 from generator.bounds.numbers import Array
 from generator.bounds.prefill import chunked_prefill
 from generator.bounds.speculation import tokens_per_step
+from generator.engine.resolution import uses_sequence_parallel_moe
 from generator.recipe_engines import RecipeEngine
 from generator.rehearsal.plan import RehearsalPlan
-from generator.resolution import uses_sequence_parallel_moe
 
 _MS = 1000.0
 _LOADS = 48

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from generator.architecture import ModelArchitecture
-from generator.capacity import evaluate_engine
+from generator.capacity.capacity import evaluate_engine
 from generator.errors import InvalidInput, Problem
 from generator.normal_form import NormalForm
 from generator.recipe_engines import recipe_engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from generator.capacity_view import (
+from generator.capacity.view import (
     capacity_notes,
     kv_cache_notes,
     kv_cache_table,
@@ -13,7 +13,7 @@ from generator.capacity_view import (
     requests_notes,
     requests_table,
 )
-from generator.model_view import (
+from generator.model_summary.view import (
     architecture_rows,
     cache_rows,
     layouts_notes,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from generator.capacity import EngineCapacity
-from generator.capacity_view import distinct_engines
+from generator.capacity.capacity import EngineCapacity
+from generator.capacity.view import distinct_engines
 from generator.documents import read_document
 from generator.errors import InvalidInput
 from generator.estimation import Estimate
-from generator.model_summary import ModelSummary, summarize_model
+from generator.model_summary.summary import ModelSummary, summarize_model
 from generator.results.point import MeasuredPoint
 from generator.sweep.points import recipe_digest
 

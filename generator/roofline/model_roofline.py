@@ -10,15 +10,15 @@ from generator.architecture import ModelArchitecture
 from generator.bounds.decode import StepBound, decode_step
 from generator.bounds.engine_work import engine_work
 from generator.bounds.speculation import tokens_per_step
+from generator.capacity.engine_memory import StartupTerms, requested_bytes
+from generator.capacity.memory_terms import startup_terms
 from generator.efficiency.factors import ChosenEfficiency
-from generator.engine_memory import StartupTerms, requested_bytes
-from generator.engine_options import EngineOptions
-from generator.engine_plan import Engine, plan_engine
+from generator.engine.options import EngineOptions
+from generator.engine.plan import Engine, plan_engine
+from generator.engine.resolution import uses_sequence_parallel_moe
 from generator.errors import InvalidInput, Problem
 from generator.facts import EngineDefaults, Gpu, MeasuredProfile
-from generator.memory_terms import startup_terms
 from generator.parallel import WorkerPool
-from generator.resolution import uses_sequence_parallel_moe
 from generator.units import ceil_div
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from generator.capacity import EngineCapacity
+from generator.capacity.capacity import EngineCapacity
 from generator.documents import parse_document
 from generator.estimation import Estimate
-from generator.recipe import Dialect, Recipe
-from generator.rendering import render_recipe
-from generator.spec import DeploymentSpec, ProbeSpec
+from generator.generation.rendering import render_recipe
+from generator.recipe.recipe import Dialect, Recipe
+from generator.spec.spec import DeploymentSpec, ProbeSpec
 from generator.sweep.points import recipe_digest
 
 

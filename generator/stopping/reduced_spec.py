@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from generator.spec import DeploymentSpec, ProbeSpec, Spec
+from generator.spec.spec import DeploymentSpec, ProbeSpec, Spec
 from generator.stopping.next_runs import Answer, NextRuns
 
 _STUDIES = "studies"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, pasted
-from generator.generation import plan_generation
-from generator.recipe import Dialect
-from generator.recipe_inputs import RecipeInputs, read_recipes
-from generator.recipe_sources import CollectedSources, RecipeSource, collect_sources
+from generator.generation.generation import plan_generation
+from generator.recipe.inputs import RecipeInputs, read_recipes
+from generator.recipe.recipe import Dialect
+from generator.recipe.sources import CollectedSources, RecipeSource, collect_sources
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 
 _UNSUITABLE = re.compile(r"[^A-Za-z0-9._+-]")

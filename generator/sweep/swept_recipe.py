@@ -9,14 +9,14 @@ from typing import Any
 
 from generator.documents import Document
 from generator.errors import InvalidInput, Problem
-from generator.recipe_expansion import Variant, all_variants
+from generator.recipe.expansion import Variant, all_variants
 from generator.sweep.directives import directive_problems, value_problems
 from generator.sweep.node_count import gpus_per_node, is_heterogeneous, node_count
 from generator.sweep.points import Point, concurrencies, recipe_digest
 from generator.sweep.time_limit import parse_time_limit
 from generator.validation import problems as schema_problems
 from generator.wording import FieldPath
-from generator.yaml_writing import quoted_yaml
+from generator.yaml_text.writing import quoted_yaml
 
 _DEFAULT_TIME_LIMIT = "01:00:00"  # srtctl's, where neither recipe nor cluster file has one
 _MOST_CONCURRENCY = 10_000_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from generator.architecture import ModelArchitecture
-from generator.layer_groups import stage_layers
+from generator.kv_cache.layer_groups import stage_layers
 from generator.weights.layers import layer_tensors
 from generator.weights.plan import LayerKind, WeightPlan, plan_weights
 from generator.weights.sharding import describe_sharding

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from generator.capacity import evaluate_engine
+from generator.capacity.capacity import evaluate_engine
 from generator.documents import parse_document
-from generator.engine_options import EngineOptions, options_from_flags
-from generator.engine_plan import plan_engine
+from generator.engine.options import EngineOptions, options_from_flags
+from generator.engine.plan import plan_engine
 from generator.facts import engine_defaults, gpu
 from generator.hf_config import load_architecture
 from generator.parallel import WorkerPool, parse_layout

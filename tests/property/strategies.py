@@ -15,8 +15,8 @@ from generator.architecture import (
     MultiHeadLatentAttention,
     RecurrentMixer,
 )
-from generator.block_size import RecurrentCacheMode, tensor_parallel_problems
-from generator.kv_cache import KvCacheOptions
+from generator.kv_cache.block_size import RecurrentCacheMode, tensor_parallel_problems
+from generator.kv_cache.kv_cache import KvCacheOptions
 
 _TENSOR_SIZES = (1, 2, 4, 8, 16)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generator.checks.report import json_document, text_lines
 from generator.checks.run import check_recipes
-from generator.recipe_inputs import RecipeFile, RecipeInputs
+from generator.recipe.inputs import RecipeFile, RecipeInputs
 from tests.check_cases import RECIPES, recipe
 
 BASES = {

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.difference import RecipeDiff, apply, compare, meant_values, same_values
 from generator.documents import parse_document
-from generator.migration import migrate_document
+from generator.migration.migration import migrate_document
 from generator.normal_form import NormalForm, normal_form
-from generator.recipe_expansion import variants
+from generator.recipe.expansion import variants
+from generator.recipe_diff.difference import RecipeDiff, apply, compare, meant_values, same_values
 from tests.property.test_normal_form_properties import block, in_v2, v1_recipes
 
 

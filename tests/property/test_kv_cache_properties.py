@@ -13,10 +13,10 @@ from generator.architecture import (
     ModelArchitecture,
     RecurrentMixer,
 )
-from generator.block_size import RecurrentCacheMode
-from generator.kv_cache import KvCacheLayout, KvCacheOptions, plan_kv_cache
-from generator.layer_groups import LayerKind, group_size
-from generator.mean_length import LengthRange, mean_blocks
+from generator.kv_cache.block_size import RecurrentCacheMode
+from generator.kv_cache.kv_cache import KvCacheLayout, KvCacheOptions, plan_kv_cache
+from generator.kv_cache.layer_groups import LayerKind, group_size
+from generator.kv_cache.mean_length import LengthRange, mean_blocks
 from tests.property.strategies import engines, tensor_sizes
 
 Engine = tuple[ModelArchitecture, KvCacheOptions]

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.dialects import V1_ROLE_NAMES, v2_dynamo, v2_frontend
 from generator.documents import parse_document
 from generator.normal_form import NormalForm, canonical, inexpressible, normal_form, recipe_defaults
-from generator.recipe import Dialect
-from generator.recipe_expansion import variants
-from generator.yaml_scalars import dump_yaml_scalar
+from generator.recipe.dialects import V1_ROLE_NAMES, v2_dynamo, v2_frontend
+from generator.recipe.expansion import variants
+from generator.recipe.recipe import Dialect
+from generator.yaml_text.scalars import dump_yaml_scalar
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=6

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.dialects import recipe_from_document
 from generator.documents import parse_document
-from generator.recipe import V1_ONLY_BENCHMARK_KEYS, Dialect, FieldPath, Recipe, Role
-from generator.rendering import expressible, render_recipe
+from generator.generation.rendering import expressible, render_recipe
+from generator.recipe.dialects import recipe_from_document
+from generator.recipe.recipe import V1_ONLY_BENCHMARK_KEYS, Dialect, FieldPath, Recipe, Role
 
 # Text that a careless writer turns into something else: other types, comments, anchors, documents.
 HOSTILE = (

@@ -1,0 +1,1 @@
+"""A vLLM engine: its flags, what it makes of them, and its CUDA graphs."""

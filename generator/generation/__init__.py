@@ -1,0 +1,1 @@
+"""Recipe files: rendered, read back, and compared with those that are there."""

@@ -1,0 +1,1 @@
+"""vLLM's KV cache: block size, page, groups of layers, blocks and requests."""

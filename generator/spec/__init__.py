@@ -1,0 +1,1 @@
+"""The spec that people write: its sections, and the rules that size and place what it names."""

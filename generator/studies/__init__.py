@@ -1,0 +1,1 @@
+"""Phase studies: ladders of concurrencies up to the KV limit."""

@@ -1,0 +1,1 @@
+"""YAML as text: its scalars, nodes with lines, entries with their comments."""
