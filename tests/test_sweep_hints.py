@@ -25,29 +25,14 @@ from generator.sweep.status_view import status_headers, status_rows
 from tests.fake_cluster import FakeCluster
 from tests.small_specs import run
 from tests.small_sweeps import client, recipes, states, submit, sweep_folder
-from tests.swept_recipes import V2, edited
-
-FAST = ["--cluster", "debug", "--yes", "--no-canary"]
-WORK = 'sh -c "test {concurrencies} != 13"'
+from tests.swept_recipes import edited
+from tests.three_recipes import FAST, WORK, answer, write_three_recipes
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with three recipes, one of which fails under WORK."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("generator.sweep.looking.SETTLING_S", 0.0)
-    made = tmp_path / "recipes"
-    made.mkdir()
-    for name, loads in (("a", "1x2"), ("b", "13"), ("c", "4")):
-        text = edited(V2, ("tiny-1p1d", f"tiny-{name}"), ("64x128", f"'{loads}'"))
-        (made / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return tmp_path
-
-
-def answer(*arguments: str, code: int = 0) -> list[str]:
-    result = run(*arguments)
-    assert result.exit_code == code, result.output
-    return result.stdout.splitlines()
+    return write_three_recipes(tmp_path, monkeypatch)
 
 
 def point_states(sweep: str) -> dict[str, str]:

@@ -14,11 +14,9 @@ from generator.errors import ClusterFailure, Problem
 from generator.sweep.folder import open_sweep
 from generator.validation import schema
 from tests.small_specs import run
-from tests.swept_recipes import V2, edited
+from tests.three_recipes import FAST, WORK, write_three_recipes
 
-FAST = ["--cluster", "debug", "--yes", "--no-canary"]
 HELD = ["--cluster", "local", "--yes"]
-WORK = 'sh -c "echo ran {concurrencies}; test {concurrencies} != 13"'
 SCHEMAS = {
     "submit": "submission",
     "resume": "submission",
@@ -32,14 +30,7 @@ SCHEMAS = {
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with three recipes, one of which fails under WORK."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("generator.sweep.looking.SETTLING_S", 0.0)
-    made = tmp_path / "recipes"
-    made.mkdir()
-    for name, loads in (("a", "1x2"), ("b", "13"), ("c", "4")):
-        text = edited(V2, ("tiny-1p1d", f"tiny-{name}"), ("64x128", f"'{loads}'"))
-        (made / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return tmp_path
+    return write_three_recipes(tmp_path, monkeypatch)
 
 
 def document(command: str, *arguments: str, code: int = 0) -> dict[str, Any]:
