@@ -127,6 +127,7 @@ def _reference(each: Reference | RefusedReference) -> dict[str, Any]:
         return {"file": each.file, "refused": each.reason}
     return {
         "file": each.file,
+        "held_requests": each.held_requests,
         "predicted": candidate_document(each.predicted),
         "bound": candidate_document(each.bound),
         "beaten_by": candidate_document(each.beaten_by) if each.beaten_by else None,

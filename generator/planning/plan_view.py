@@ -132,7 +132,9 @@ def reference_rows(plan: Plan) -> Rows:
 
 
 def _verdict(each: Reference) -> str:
-    better = each.beaten_by
+    better, asked = each.beaten_by, each.predicted.concurrency
+    if each.held_requests < asked:
+        return f"no candidate: it holds {each.held_requests:,} of {asked:,} requests at full length"
     if better is None:
         return "on the frontier"
     times = better.total_tokens_per_s_per_gpu / each.predicted.total_tokens_per_s_per_gpu

@@ -11,7 +11,7 @@ from generator.enumeration.legal_engine import Kind
 from generator.enumeration.limits import most_sequences
 from generator.enumeration.rejection import Rejection
 from generator.enumeration.subject import Subject
-from generator.errors import InvalidInput, Problem
+from generator.errors import InvalidInput
 from generator.facts.fact import DATA
 from generator.hf_config import load_architecture
 from generator.planning.candidate import Candidate, Choice, bounded, candidate_of
@@ -26,10 +26,12 @@ class Reference:
 
     ``beaten_by`` is the point of the frontier with the most tokens per GPU among those at least as
     fast for a user; None where the frontier has nothing better. ``measured`` is a published point
-    of just this.
+    of just this. ``held_requests`` of full length fit its decode workers at once; with fewer than
+    its concurrency it is no candidate, though it may run.
     """
 
     file: str
+    held_requests: int
     predicted: Candidate
     bound: Candidate
     beaten_by: Candidate | None
@@ -38,7 +40,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedReference:
-    """One that has an engine which is no candidate, or does not hold its requests."""
+    """One that has an engine which is no candidate."""
 
     file: str
     reason: str
@@ -59,13 +61,14 @@ def references(
             continue
         try:
             predicted = candidate_of(judge, choice, costs)
-            _require_capacity(judge, choice)
+            held = _held(judge, choice)
         except InvalidInput as error:
             refused.add(name)
             yield RefusedReference(file=name, reason=error.problems[0].message)
             continue
         yield Reference(
             file=name,
+            held_requests=held,
             predicted=predicted,
             bound=bounded(judge, predicted, costs),
             beaten_by=better_on(frontier, predicted),
@@ -107,15 +110,15 @@ def _published(subject: Subject) -> Iterator[tuple[str, Choice]]:
         )
 
 
-def _require_capacity(judge: Judge, choice: Choice) -> None:
-    """Raise InvalidInput where the decode workers do not hold the concurrency at once."""
+def _held(judge: Judge, choice: Choice) -> int:
+    """How many requests the decode workers hold at once at full length.
+
+    Raises InvalidInput with why their engine is refused.
+    """
     engine = judge.verdict("decode", choice.kind, choice.decode.layout)
     if isinstance(engine, Rejection):
         raise InvalidInput(engine.problem)
-    held = choice.decode.data_ranks * most_sequences(judge.subject, engine, engine.kv_cache)
-    if held < choice.concurrency:
-        message = f"holds at most {held:,} of {choice.concurrency:,} requests with these flags"
-        raise InvalidInput(Problem(message=message))
+    return choice.decode.data_ranks * most_sequences(judge.subject, engine, engine.kv_cache)
 
 
 def better_on(frontier: Sequence[Candidate], candidate: Candidate) -> Candidate | None:
