@@ -17,6 +17,7 @@ from generator.cluster.local import LocalCluster
 from generator.cluster.processes import noted_process, start_time
 from generator.cluster.protocol import Cluster, Phase, SubmittedArray
 from generator.cluster.registry import CLUSTERS, connect
+from generator.errors import InvalidInput
 from tests.cluster_jobs import all_over, an_array, eventually, python, result, written_job
 
 FAILS_AT_C = python("import sys; sys.exit(4 if sys.argv[1].endswith('c.yaml') else 0)", "{recipe}")
@@ -152,6 +153,28 @@ with open(sys.argv[1], "a") as starts:
     starts.write(f"{os.getpid()} {child.pid}\\n")
 time.sleep(600)
 """
+
+
+def test_a_launcher_is_noted_before_it_begins(tmp_path: Path) -> None:
+    """So that it is known whenever the job is killed."""
+    note = tmp_path / "jobs" / "t1" / "a" / "launcher.json"
+    code = "import json, os, sys; sys.exit(json.load(open(sys.argv[1]))['pid'] != os.getpid())"
+    cluster = DebugCluster(tmp_path / "arrays")
+    array = cluster.submit(
+        an_array(tmp_path, [written_job(tmp_path, "a", python(code, str(note)))])
+    )
+    assert phases(cluster, array) == [Phase.COMPLETED]
+    assert not note.exists()
+
+
+def test_a_launcher_that_cannot_be_noted_is_not_started(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    job = written_job(tmp_path, "a", python("open(__import__('sys').argv[1], 'w')", str(started)))
+    (job / "launcher.json").mkdir()
+    cluster = DebugCluster(tmp_path / "arrays")
+    with pytest.raises(InvalidInput, match=r"launcher\.json: cannot be written"):
+        cluster.submit(an_array(tmp_path, [job]))
+    assert not started.exists()
 
 
 def test_a_job_counts_as_running_while_its_launcher_lives(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ time.sleep(600)
 """
 # What a rehearsal is to a test that kills it: a server and a stubborn program, until the end.
 REHEARSAL = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 from pathlib import Path
 from tests.test_rehearsal_host import program, SERVER, STUBBORN
 from generator.rehearsal_host.supervisor import supervised

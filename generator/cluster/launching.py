@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from generator.cluster.processes import (
     note_process,
     session_members,
 )
+from generator.errors import InvalidInput, Problem
 
 _GRACE_SECONDS = 60  # to end after SIGTERM; srtctl stops its servers in that time
 _LOOK_SECONDS = 0.2
@@ -112,21 +113,38 @@ def run_launch(launch: Launch, warnings: Warnings, note: Path | None = None) -> 
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 # This process has one thread, so that its child may run Python.
-                preexec_fn=dies_with(os.getpid(), signal.SIGKILL) if note else None,  # noqa: PLW1509
+                preexec_fn=_tied_to_this_process(note) if note else None,  # noqa: PLW1509
             )
         except OSError as error:
             return LaunchEnd(exit_code=None, error=f"{launch.argv[0]}: {error.strerror}")
+        except subprocess.SubprocessError as error:
+            raise InvalidInput(_unnoted(note)) from error
         with process:
             if note is None:
                 return _end_of(process, launch, warnings)
             return _noted_end_of(process, launch, warnings, note)
 
 
+def _tied_to_this_process(note: Path) -> Callable[[], None]:
+    """For the child before it becomes the launcher, which is so never there without its note."""
+    tie = dies_with(os.getpid(), signal.SIGKILL)
+
+    def begin() -> None:
+        tie()
+        note_process(note, os.getpid())
+
+    return begin
+
+
+def _unnoted(note: Path | None) -> Problem:
+    hint = "the launcher was not started: make room or give write access, then pdrecipe resume"
+    return Problem(message="cannot be written", hint=hint, source=str(note))
+
+
 def _noted_end_of(
     process: subprocess.Popen[bytes], launch: Launch, warnings: Warnings, note: Path
 ) -> LaunchEnd:
     try:
-        note_process(note, process.pid)
         end = _end_of(process, launch, warnings)
     except BaseException:
         end_session(process.pid, signal.SIGKILL)

@@ -36,7 +36,7 @@ def start_time(pid: int) -> str | None:
 
 
 def note_process(path: Path, pid: int) -> None:
-    """Write down a process so that ``is_noted_alive`` knows it again."""
+    """Write down a process so that ``noted_process`` and ``noted_session`` know it again."""
     document = {"pid": pid, "started": start_time(pid)}
     write_text_atomically(path, json.dumps(document) + "\n")
 
