@@ -94,6 +94,7 @@ def test_after_a_signal_nothing_is_left_and_another_run_works(
     assert until(lambda: closed.isdisjoint(networks()), seconds=5)
     stub_serving(cache)
     assert run(*words(cache)).exit_code in (0, 10)
+    assert list((cache.parent / "t").glob("pdrecipe-*")) == []
 
 
 def test_a_sweep_of_rehearsals_on_this_machine(cache: Path) -> None:
