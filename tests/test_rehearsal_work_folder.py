@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +27,13 @@ with work_folder() as folder:
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return the folder of temporary files, here and in processes started here."""
-    folder = tmp_path / "t"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))  # a short one
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 def test_it_is_gone_after_the_block(temporary: Path) -> None:
@@ -38,6 +41,16 @@ def test_it_is_gone_after_the_block(temporary: Path) -> None:
         assert folder.parent == temporary
         (folder / "home/.cache").mkdir(parents=True)
     assert list(temporary.iterdir()) == []
+
+
+def test_it_is_where_sockets_have_room_for_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 10)))
+    longest = "tmp/tmp12345678/aiperf/dataset_manager_proxy_frontend.ipc"
+    with work_folder() as folder, socket.socket(socket.AF_UNIX) as listener:
+        (folder / longest).parent.mkdir(parents=True)
+        listener.bind(str(folder / longest))
 
 
 def test_the_next_rehearsal_removes_what_a_killed_one_left(temporary: Path) -> None:
@@ -83,8 +96,8 @@ def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(
     make = tempfile.mkdtemp
     made: list[Path] = []
 
-    def removed_at_first(prefix: str) -> str:
-        made.append(Path(make(prefix=prefix)))
+    def removed_at_first(prefix: str, dir: Path) -> str:  # noqa: A002
+        made.append(Path(make(prefix=prefix, dir=dir)))
         if len(made) == 1:
             made[0].rmdir()
         return str(made[-1])

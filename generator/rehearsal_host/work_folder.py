@@ -17,18 +17,25 @@ from pathlib import Path
 
 _PREFIX = "pdrecipe-rehearsal-"
 _LOCK = "lock"
+# A socket's path takes 107 characters, of which 28 name this folder and up to 59 what AIPerf makes.
+_LONGEST_PARENT_CHARACTERS = 20
+_SHORT_PARENT = Path("/tmp")  # noqa: S108 - mkdtemp makes what nobody else can have made before
 
 
 @contextmanager
 def work_folder() -> Iterator[Path]:
     """A new folder for the block, with a short path: AIPerf's sockets lie in it.
 
-    Before that, those that dead rehearsals of this user left beside it are removed.
+    Below TMPDIR, or /tmp where that is too long. Before that, those that dead rehearsals of this
+    user left beside it are removed.
     """
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    parent = Path(tempfile.gettempdir())
+    if len(str(parent)) > _LONGEST_PARENT_CHARACTERS:
+        parent = _SHORT_PARENT
+    for left in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # at work, or removed meanwhile
             _remove_if_nobodys(left)
-    folder, lock = _new()
+    folder, lock = _new(parent)
     try:
         yield folder
     finally:
@@ -36,10 +43,10 @@ def work_folder() -> Iterator[Path]:
         os.close(lock)
 
 
-def _new() -> tuple[Path, int]:
+def _new(parent: Path) -> tuple[Path, int]:
     """A locked folder. Until it is locked another rehearsal may remove it: then another is made."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         with suppress(BlockingIOError, FileNotFoundError):
             return folder, _locked(folder, os.O_CREAT)
 
