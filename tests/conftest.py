@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from generator.rehearsal_host.environments import default_cache, python_releases
 from tests.rack.fixture import RunningRack, running_rack, why_not
 from tests.rack_sweeps import prepared
+from tests.small_specs import run
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -43,6 +46,20 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared, the folder of reference material beside the checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def rehearsal_cache() -> Path:
+    """Return the folder of the real Dynamo and AIPerf, installed where they are missing (1.9 GB).
+
+    Where they cannot be, since they have no wheels for it, tests with them are skipped.
+    """
+    least, below = python_releases()
+    if sys.platform != "linux" or not least <= sys.version_info[:2] < below:
+        pytest.skip("needs Linux and a Python that Dynamo has wheels for")
+    result = run("rehearse", "--setup")
+    assert result.exit_code == 0, result.output
+    return default_cache(os.environ)
 
 
 @pytest.fixture(scope="session")

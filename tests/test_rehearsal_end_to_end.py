@@ -1,12 +1,11 @@
 """The whole way with nothing in a program's place: Slurm, Dynamo, AIPerf, figures, a page.
 
-`make e2e` runs these. The environments are installed where they are missing (1.9 GB).
+`make e2e` runs these.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from generator.rehearsal_host.environments import default_cache
 from generator.results.point import Origin
 from generator.results.point_file import read_points
 from tests.rack.fixture import RunningRack
@@ -37,14 +35,6 @@ TOLERANCE = 0.25
 
 
 @pytest.fixture(scope="module")
-def cache() -> Path:
-    """Return the folder of the environments, made once for all runs."""
-    result = run("rehearse", "--setup")
-    assert result.exit_code == 0, result.output
-    return default_cache(os.environ)
-
-
-@pytest.fixture(scope="module")
 def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the article's deployments as the spec gives them."""
     folder = tmp_path_factory.mktemp("recipes")
@@ -61,7 +51,7 @@ def rehearsed(recipe: Path, out: str, *loads: str) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.usefixtures("cache")
+@pytest.mark.usefixtures("rehearsal_cache")
 def test_the_article_s_deployment_takes_its_load_and_falls_over_half_beyond(
     recipes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,21 +77,21 @@ def test_the_article_s_deployment_takes_its_load_and_falls_over_half_beyond(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_leaves_nothing_of_the_real_programs(
-    recipes: Path, cache: Path, tmp_path: Path, number: signal.Signals
+    recipes: Path, rehearsal_cache: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     words = ["rehearse", str(recipes / CC2560), "--out", str(tmp_path / "out")]
     rehearsal = subprocess.Popen([sys.executable, "-m", "generator.cli", *words], cwd=ROOT)
     try:
         assert until((tmp_path / "out/logs/aiperf-c2560.log").exists, seconds=120)
-        assert len(processes_in(cache)) >= 7  # frontend, five workers, AIPerf
-        closed = networks_of(cache)
+        assert len(processes_in(rehearsal_cache)) >= 7  # frontend, five workers, AIPerf
+        closed = networks_of(rehearsal_cache)
         assert len(closed) == 1
         rehearsal.send_signal(number)
         rehearsal.wait(timeout=30)
     finally:
         rehearsal.kill()
         rehearsal.wait()
-    assert until(lambda: not processes_in(cache), seconds=5)
+    assert until(lambda: not processes_in(rehearsal_cache), seconds=5)
     assert until(lambda: closed.isdisjoint(networks()), seconds=5)
 
 
@@ -113,11 +103,11 @@ def figure(load: Mapping[str, Any], name: str) -> float:
 @pytest.mark.slurm
 @pytest.mark.usefixtures("home")
 def test_a_sweep_of_rehearsals_through_slurm_to_the_frontier(
-    rack: RunningRack, recipes: Path, cache: Path
+    rack: RunningRack, recipes: Path, rehearsal_cache: Path
 ) -> None:
     files = sorted(map(str, recipes.glob(SWEPT)))
     site = str(ROOT / "recipes/sites/rack.yaml")
-    launcher = ["--launcher", "rehearse", "--scale", SCALE, "--cache", str(cache)]
+    launcher = ["--launcher", "rehearse", "--scale", SCALE, "--cache", str(rehearsal_cache)]
     options = ["--site", site, "--max-parallel", "1", "--no-canary", "--yes"]
     before = known_jobs(rack)
     result = run("submit", *files, *launcher, *options, "--sweep", "s")

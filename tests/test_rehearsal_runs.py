@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,12 +23,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux nam
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cache(tmp_path: Path) -> Iterator[Path]:
     """Return a folder for the stubs; nothing that was started there may be left afterwards."""
-    temporary = tmp_path / "t"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     yield tmp_path / "cache"
     assert processes_in(tmp_path) == []
     assert until(lambda: not processes_in(HOLDER))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,25 +165,6 @@ def test_loads_that_are_there_are_not_run_again(tmp_path: Path) -> None:
     assert folder.rehearsed(plan.loads[1]) is None
     other = replace(folder, plan=plan_rehearsal(topology_in(CC2560), (2560,), sequences=32))
     assert other.rehearsed(other.plan.loads[0]) is None  # another load in flight
-
-
-def test_the_next_rehearsal_removes_what_a_killed_one_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder = filled(tmp_path / "out", cc2560_plan())
-    killed = tmp_path / "pdrecipe-rehearsal-x1"
-    mine = tmp_path / "mine"
-    for left in (killed, mine):
-        left.mkdir()
-        (folder.root / ".work").write_text(f"{left}\n", "utf-8")
-        with folder.work() as work:
-            assert work.is_dir()
-            assert work.parent == tmp_path
-        assert not work.exists()
-    assert not killed.exists()
-    assert mine.exists()  # no note makes it a folder of ours
-    assert not (folder.root / ".work").exists()
 
 
 def test_a_folder_of_something_else(tmp_path: Path) -> None:

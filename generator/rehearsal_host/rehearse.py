@@ -12,6 +12,7 @@ from generator.rehearsal_host.driver import Driver
 from generator.rehearsal_host.environments import Environments
 from generator.rehearsal_host.run_folder import RehearsalFolder
 from generator.rehearsal_host.supervisor import supervised
+from generator.rehearsal_host.work_folder import work_folder
 
 Say = Callable[[str], None]
 
@@ -38,7 +39,7 @@ def _run(
     say: Say,
 ) -> None:
     with ExitStack() as stack:
-        work = stack.enter_context(folder.work())
+        work = stack.enter_context(work_folder())
         places = Places(work=work, logs=folder.logs.absolute())
         places.prepare()
         supervisor = stack.enter_context(supervised())

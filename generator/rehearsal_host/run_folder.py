@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -40,8 +39,6 @@ _SEEN_FILE = "rehearsed.json"
 _GAUGES_FILE = "gauges.jsonl"
 _LOCK_FILE = ".lock"
 _TIMING_FILE = "timing.npz"
-_WORK_FILE = ".work"
-_WORK_PREFIX = "pdrecipe-rehearsal-"
 _ENGINE = "ai-dynamo mocker"
 
 
@@ -112,22 +109,6 @@ class RehearsalFolder:
         path = self.artifacts(rehearsed.load) / _SEEN_FILE
         write_text_atomically(path, json.dumps(as_json(rehearsed), indent=1) + "\n")
         self._mark()
-
-    @contextmanager
-    def work(self) -> Iterator[Path]:
-        """A folder for the block, with a short path: AIPerf's sockets lie in it.
-
-        It is noted here, so that what a killed rehearsal left is removed by the next.
-        """
-        note = self.root / _WORK_FILE
-        if note.exists():
-            left = Path(read_text(note, str(note)).strip())
-            if left.parent == Path(tempfile.gettempdir()) and left.name.startswith(_WORK_PREFIX):
-                shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_WORK_PREFIX) as folder:
-            write_text_atomically(note, f"{folder}\n")
-            yield Path(folder)
-        note.unlink()
 
     def write_timing(self) -> Path | None:
         """The file of step times for mockers, None where they use their own."""
