@@ -147,6 +147,16 @@ def test_generation_crosses_a_block_boundary_where_it_did(topology: Topology) ->
     assert (ceil_div(small.isl, block) < ceil_div(small.request_tokens, block)) == crosses
 
 
+@pytest.mark.parametrize(("isl", "osl"), [(4096, 512), (8192, 1024), (131072, 2048)])
+def test_short_blocks_of_long_requests_stay_blocks_that_a_mocker_takes(isl: int, osl: int) -> None:
+    """Attention alone has blocks of 16 tokens, which in proportion would be one token or none."""
+    topology = replace(TOPOLOGY, isl=isl, osl=osl)
+    small = scaled_lengths(topology, Scale(sequences=1, tokens=token_divisor(topology)))
+    block = scaled_block_tokens(topology, 16, small)
+    assert block == 2
+    assert ceil_div(small.isl, block) < ceil_div(small.request_tokens, block)
+
+
 @given(topologies(), st.integers(1, 5000))
 def test_blocks_are_those_of_whole_requests(topology: Topology, concurrency: int) -> None:
     divisor = auto_scale(topology, 100_000).sequences

@@ -18,6 +18,7 @@ _MOST_IN_FLIGHT = 72
 _MOST_REQUEST_TOKENS = 384
 _FEWEST_OUTPUT_TOKENS = 16
 _FEWEST_REQUESTS_OF_RANK = 4
+_FEWEST_BLOCK_TOKENS = 2  # a mocker of vLLM refuses blocks of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,8 @@ def scaled_block_tokens(topology: Topology, block_tokens: int, lengths: Lengths)
             abs(candidate - wanted),
         )
 
-    return min(range(1, max(lengths.request_tokens, round(wanted)) + 1), key=unlikeness)
+    most = max(lengths.request_tokens, round(wanted))
+    return min(range(_FEWEST_BLOCK_TOKENS, most + 1), key=unlikeness)
 
 
 def _blocks(isl: int, request_tokens: int, block_tokens: int) -> tuple[int, int]:
