@@ -44,11 +44,43 @@ def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rehearsed(recipe: Path, out: str, *loads: str) -> dict[str, Any]:
-    """The JSON document of a rehearsal."""
-    result = run("rehearse", str(recipe), "--out", out, "--concurrency", ",".join(loads), "--json")
+    """The JSON document of a rehearsal, of the recipe's own loads where none are named."""
+    asked = ["--concurrency", ",".join(loads)] if loads else []
+    result = run("rehearse", str(recipe), "--out", out, *asked, "--json")
     assert result.exit_code in (0, 10), result.output
     document: dict[str, Any] = json.loads(result.stdout)
     return document
+
+
+@pytest.mark.parametrize(
+    "model", ["nvidia--MiniMax-M2.5-NVFP4", "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"]
+)
+@pytest.mark.usefixtures("rehearsal_cache")
+def test_a_planned_deployment_takes_its_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """Plan, generate, check and rehearse one after the other, and nothing edited in between."""
+    monkeypatch.chdir(tmp_path)
+    rack = ["--gpu", "gb300", "--nodes", "2", "--isl", "2048", "--osl", "256", "--top", "2"]
+    for words in (
+        [
+            "plan",
+            "--model",
+            str(ROOT / "generator/data/models" / model),
+            *rack,
+            "--write",
+            "s.yaml",
+        ],
+        ["generate", "s.yaml", "--out", "recipes"],
+        ["check", "recipes"],
+    ):
+        result = run(*words)
+        assert result.exit_code == 0, result.output
+    recipe, *_ = sorted(Path("recipes").glob("*.yaml"))
+    (load,) = rehearsed(recipe, "rehearsal")["loads"]
+    assert (load["verdict"]["outcome"], load["seen"]["preemptions"]) == ("holds", 0)
+    assert load["verdict"]["agrees_with_arithmetic"]
+    assert load["measured"]["completed"] == load["requests"]
 
 
 @pytest.mark.usefixtures("rehearsal_cache")
