@@ -58,7 +58,7 @@ def test_without_the_environments_it_says_how_to_get_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (("osl: 1024", "osl: 90000"), "benchmark: isl and osl are no lengths that the engines"),
+        (("osl: 1024", "osl: 90000"), "benchmark: has no isl and osl that the engines take"),
         (("Qwen3.8-2.4T-A95B-NVFP4", "Unheard-Of-1B"), "runs a model that is not known"),
         (("model:\n", "modell:\n"), "model"),
     ],
@@ -68,6 +68,7 @@ def test_recipes_that_cannot_be_rehearsed(tmp_path: Path, edit: tuple[str, str],
     recipe.write_text(CC2560.read_text("utf-8").replace(*edit), "utf-8")
     result = run(recipe, "--cache", tmp_path)
     assert (result.exit_code, said in result.stderr) == (3, True), result.stderr
+    assert f"error: {recipe}:" in result.stderr
 
 
 def test_a_file_of_several_jobs(tmp_path: Path) -> None:
