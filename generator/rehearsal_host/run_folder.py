@@ -129,10 +129,10 @@ class RehearsalFolder:
             raise InvalidInput(Problem(message=message, hint=hint, source=str(self.root)))
         if marker is not None and marker.conditions != self._conditions():
             said = ", ".join(f"{key} {value}" for key, value in marker.conditions.items())
-            message, hint = f"holds a rehearsal with {said}", "name another folder with --out"
-            raise InvalidInput(
-                Problem(message=message, hint=hint, source=str(self.root / MARKER_FILE))
-            )
+            message = f"holds a rehearsal with {said}"
+            hint = "name another folder with --out, or give the --scale and --timing of this one"
+            source = str(self.root / MARKER_FILE)
+            raise InvalidInput(Problem(message=message, hint=hint, source=source))
         self._mark()
         if not config.exists():
             write_text_atomically(config, recipe.text)
