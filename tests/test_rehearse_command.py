@@ -20,6 +20,7 @@ from generator.rehearsal.timing import MOCKERS_TIMING
 from generator.rehearsal_host import driver
 from generator.rehearsal_host.run_folder import RehearsalFolder
 from generator.results.run_marker import read_run_marker
+from generator.sweep.lock import LockHeld
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 from generator.validation import schema
 from tests.rehearsals import CC2560, rehearsed, topology_in
@@ -185,8 +186,16 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "run/config.yaml").write_text(cc2560().text, "utf-8")
     with pytest.raises(InvalidInput, match="no rehearsal"), measured.claimed(cc2560()):
         pass
-    with folder.claimed(cc2560()), pytest.raises(InvalidInput), folder.claimed(cc2560()):
-        pass  # one at a time
+    busy = pytest.raises(LockHeld, match="another rehearsal is at work here")
+    with folder.claimed(cc2560()), busy, folder.claimed(cc2560()):
+        pass
+
+
+def test_a_folder_where_nothing_can_be_written_is_not_called_busy(tmp_path: Path) -> None:
+    folder = RehearsalFolder(root=tmp_path / "out", plan=cc2560_plan(), timing=MOCKERS_TIMING)
+    (folder.root / ".lock").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match=r"\.lock: is a folder"), folder.claimed(cc2560()):
+        pass
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux namespaces")

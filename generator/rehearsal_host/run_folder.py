@@ -31,7 +31,7 @@ from generator.results.run_marker import (
     read_run_marker,
     write_run_marker,
 )
-from generator.sweep.lock import exclusive
+from generator.sweep.lock import LockHeld, exclusive
 from generator.sweep.swept_recipe import SweptRecipe
 
 CONFIG_FILE = "config.yaml"
@@ -72,10 +72,10 @@ class RehearsalFolder:
         with ExitStack() as stack:
             try:
                 stack.enter_context(exclusive(self.root / _LOCK_FILE))
-            except InvalidInput as error:
+            except LockHeld as error:
                 message, hint = "another rehearsal is at work here", "wait for it, or name --out"
                 problem = Problem(message=message, hint=hint, source=str(self.root))
-                raise InvalidInput(problem) from error
+                raise LockHeld(problem) from error
             self._prepare(recipe)
             yield
 
