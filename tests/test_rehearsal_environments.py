@@ -153,6 +153,20 @@ def test_a_full_disk_is_found_before_anything_is_made(
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
+def test_of_what_pip_says_its_errors_are_passed_on(tmp_path: Path) -> None:
+    lines = [
+        "ERROR: Cannot install orchestra==1.0, these versions have conflicting dependencies.",
+        "To fix this you could try to:",
+        "1. loosen the range of package versions you've specified",
+        "ERROR: ResolutionImpossible: for help visit its page",
+    ]
+    told = str(installation._refused(DYNAMO, tmp_path / "log", lines))
+    assert "conflicting dependencies. | ERROR: ResolutionImpossible" in told
+    assert "loosen" not in told
+    assert told.endswith("check the network, proxy or PIP_INDEX_URL)")
+    assert "it said nothing" in str(installation._refused(DYNAMO, tmp_path / "log", []))
+
+
 @pytest.mark.parametrize("release", [(3, 10), (3, 14)])
 def test_a_python_that_will_not_do_is_refused(
     tmp_path: Path, told: Told, release: tuple[int, int], monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,13 @@ from generator.cluster.processes import start_time
 from generator.errors import ClusterFailure
 from generator.rehearsal_host import namespace
 from generator.rehearsal_host.namespace import closed_network
-from generator.rehearsal_host.supervisor import Interrupted, Program, Supervisor, supervised
+from generator.rehearsal_host.supervisor import (
+    Interrupted,
+    Program,
+    ProgramEnd,
+    Supervisor,
+    supervised,
+)
 from tests.started_processes import HOLDER, networks, processes_in, until
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -131,6 +137,15 @@ def test_it_says_which_program_died_and_how(tmp_path: Path) -> None:
     assert (str(first), first.last_lines) == ("worker ended with exit code 7", "no blocks")
     assert str(second) == "other was killed by SIGKILL"
     assert str(supervisor.ends[-1]) == "web was killed by SIGTERM"
+
+
+def test_of_a_log_the_last_line_with_words_is_quoted(tmp_path: Path) -> None:
+    worker = ProgramEnd(program=program(tmp_path, "worker"), exit_code=1)
+    assert worker.last_words == ""
+    worker.program.log.write_text(f"begun\nno blocks {'are left ' * 99}\n    ^^^^^\n\n")
+    assert worker.last_words.startswith("no blocks are left")
+    assert worker.last_words.endswith(" ...")
+    assert len(worker.last_words) <= 200
 
 
 @pytest.mark.usefixtures("nothing_left")

@@ -17,7 +17,7 @@ from generator.results.point_file import read_points
 from generator.validation import schema
 from tests.rehearsals import RECIPES
 from tests.small_specs import run
-from tests.started_processes import networks, until
+from tests.started_processes import HOLDER, processes_in, until
 
 RECIPE = RECIPES / "v2/1xtp8-1xtp8-mtp-cc1-4.yaml"  # two workers of a rank each
 LOADS = ("90%", "150%")
@@ -30,10 +30,9 @@ def folder(rehearsal_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     """Return the folder of a rehearsal, of which nothing runs any more."""
     out = tmp_path_factory.mktemp("rehearsal") / "out"
     words = ("--cache", str(rehearsal_cache), "--concurrency", ",".join(LOADS), "--out", str(out))
-    before = networks()
     result = run("rehearse", str(RECIPE), *words, "--json")
     assert result.exit_code == 10, result.output
-    assert until(lambda: networks() <= before, seconds=5)
+    assert until(lambda: not processes_in(HOLDER), seconds=5)
     (out.parent / "answer.json").write_text(result.stdout, "utf-8")
     return out
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.rehearsal_host import rehearse
 from tests.small_specs import run
 from tests.started_processes import HOLDER, networks, networks_of, processes_in, until
 from tests.stub_serving import stub_serving
@@ -55,6 +56,16 @@ def test_a_rehearsal_is_collected_and_what_it_has_is_not_run_again(cache: Path) 
     assert set(found) == {2577, 4296}
     assert {each["origin"] for each in found.values()} == {"rehearsal"}
     assert {path.name for path in (out / "logs").iterdir()} >= {"frontend.log", "decode-0.log"}
+
+
+def test_a_full_disk_is_told_before_anything_runs(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driven = stub_serving(cache)
+    monkeypatch.setattr(rehearse, "_ROOM_BYTES", 10**18)
+    result = run(*words(cache))
+    assert (result.exit_code, driven.exists()) == (5, False)
+    assert "1000000000.0 GB are needed here and" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["decode", "frontend"])

@@ -20,6 +20,7 @@ from generator.rehearsal.timing import MOCKERS_TIMING
 from generator.rehearsal_host import driver
 from generator.rehearsal_host.run_folder import RehearsalFolder
 from generator.results.run_marker import read_run_marker
+from generator.sweep.lock import LockHeld
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 from generator.validation import schema
 from tests.rehearsals import CC2560, rehearsed, topology_in
@@ -58,7 +59,7 @@ def test_without_the_environments_it_says_how_to_get_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (("osl: 1024", "osl: 90000"), "benchmark: isl and osl are no lengths that the engines"),
+        (("osl: 1024", "osl: 90000"), "benchmark: has no isl and osl that the engines take"),
         (("Qwen3.8-2.4T-A95B-NVFP4", "Unheard-Of-1B"), "runs a model that is not known"),
         (("model:\n", "modell:\n"), "model"),
     ],
@@ -68,6 +69,7 @@ def test_recipes_that_cannot_be_rehearsed(tmp_path: Path, edit: tuple[str, str],
     recipe.write_text(CC2560.read_text("utf-8").replace(*edit), "utf-8")
     result = run(recipe, "--cache", tmp_path)
     assert (result.exit_code, said in result.stderr) == (3, True), result.stderr
+    assert f"error: {recipe}:" in result.stderr
 
 
 def test_a_file_of_several_jobs(tmp_path: Path) -> None:
@@ -184,8 +186,16 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "run/config.yaml").write_text(cc2560().text, "utf-8")
     with pytest.raises(InvalidInput, match="no rehearsal"), measured.claimed(cc2560()):
         pass
-    with folder.claimed(cc2560()), pytest.raises(InvalidInput), folder.claimed(cc2560()):
-        pass  # one at a time
+    busy = pytest.raises(LockHeld, match="another rehearsal is at work here")
+    with folder.claimed(cc2560()), busy, folder.claimed(cc2560()):
+        pass
+
+
+def test_a_folder_where_nothing_can_be_written_is_not_called_busy(tmp_path: Path) -> None:
+    folder = RehearsalFolder(root=tmp_path / "out", plan=cc2560_plan(), timing=MOCKERS_TIMING)
+    (folder.root / ".lock").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match=r"\.lock: is a folder"), folder.claimed(cc2560()):
+        pass
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux namespaces")

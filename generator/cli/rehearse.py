@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from generator.cli.progress import is_watched, progress, show_line
 from generator.cli.sweep_work import NamedPath
 from generator.collection.configuration import engine_pools
 from generator.documents import parse_document, read_document
-from generator.errors import AnswerIsNo, ClusterFailure, InvalidInput, Problem
+from generator.errors import AnswerIsNo, ClusterFailure, InvalidInput, PdrecipeError, Problem
 from generator.files import write_text_atomically
 from generator.normal_form import normal_form
 from generator.recipe.expansion import variants
@@ -121,7 +122,8 @@ def rehearse(
             raise click.UsageError("name a recipe, or --setup")
         return
     swept = _only_job(recipe)
-    plan, timing = _plan(swept, wanted, scale, source)
+    with _about(recipe):
+        plan, timing = _plan(swept, wanted, scale, source)
     where = out or REHEARSALS / recipe.stem
     results = RehearsalFolder(root=where, plan=plan, timing=timing)
     found = _rehearsed(swept, results, folder)
@@ -157,6 +159,18 @@ def _only_job(recipe: Path) -> SweptRecipe:
         hint = "rehearse a file that makes one, or all with pdrecipe submit --launcher rehearse"
         raise InvalidInput(Problem(message=message, hint=hint, source=str(recipe)))
     return jobs[0]
+
+
+@contextmanager
+def _about(recipe: Path) -> Iterator[None]:
+    """Name the recipe in what its arithmetic, which knows no files, says of it."""
+    try:
+        yield
+    except PdrecipeError as error:
+        raise type(error)(
+            problem if problem.source else replace(problem, source=str(recipe))
+            for problem in error.problems
+        ) from error
 
 
 def _plan(

@@ -99,7 +99,8 @@ from generator.wording import plural
     " once for each load, otherwise once for all loads of a job.",
 )
 @click.option("--scale", type=click.IntRange(1), metavar="N",
-              help="For --launcher rehearse: its --scale; auto where absent.")  # fmt: skip
+              help="For --launcher rehearse: its --scale, one for all of a frontier; auto where"
+              " absent, which differs.")  # fmt: skip
 @click.option("--timing", metavar="mocker|roofline|RESULTS",
               help="For --launcher rehearse: its --timing; mocker where absent.")  # fmt: skip
 @click.option("--cache", type=NamedPath(),

@@ -87,12 +87,14 @@ def topology_of(form: NormalForm, architecture: ModelArchitecture) -> Topology:
         roles = ["agg"]
     decoding = next((role for role in roles if role in DECODING), None)
     if decoding is None:
-        raise InvalidInput(Problem(message="no role decodes", path="roles"))
+        hint = "rehearse a recipe with decode or aggregated workers"
+        raise InvalidInput(Problem(message="no role decodes", path="roles", hint=hint))
     pools = {role: _pool(form, role, architecture) for role in roles}
     workload = recipe_engine(form, decoding, architecture).workload
     if workload is None:
-        message = "isl and osl are no lengths that the engines take"
-        raise InvalidInput(Problem(message=message, path="benchmark"))
+        message = "has no isl and osl that the engines take"
+        hint = "rehearse a recipe of a load: both, and together within max-model-len"
+        raise InvalidInput(Problem(message=message, path="benchmark", hint=hint))
     return Topology(
         recipe=str(form.get("name") or "unnamed"),
         decoding=pools[decoding],

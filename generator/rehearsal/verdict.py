@@ -9,6 +9,7 @@ from enum import StrEnum
 from generator.rehearsal.observation import Occupancy
 from generator.rehearsal.plan import Load, RehearsalPlan
 from generator.rehearsal.timing import MOCKERS_TIMING, PhaseRates, Timing, phase_rates
+from generator.wording import plural
 
 MOST_FAILED_SHARE = 0.05
 _QUEUE_SHARE = 0.25  # of what is in flight; less of it is on its way from prefill to a step
@@ -211,8 +212,8 @@ def _slot_statements(plan: RehearsalPlan, load: Load) -> Iterator[str]:
     pool = plan.topology.decoding
     if load.concurrency > pool.slots:
         yield (
-            f"{load.concurrency - pool.slots:,} requests have no slot: {pool.ranks} ranks x"
-            f" max-num-seqs {pool.max_num_seqs} = {pool.slots:,}"
+            f"{load.concurrency - pool.slots:,} requests have no slot:"
+            f" {plural(pool.ranks, 'rank')} x max-num-seqs {pool.max_num_seqs} = {pool.slots:,}"
         )
 
 

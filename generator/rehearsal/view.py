@@ -8,6 +8,7 @@ from generator.rehearsal.plan import MockEngines, RehearsalPlan
 from generator.rehearsal.topology import PoolCapacity
 from generator.rehearsal.verdict import Outcome, RehearsedLoad, Verdict
 from generator.units import ceil_div
+from generator.wording import plural
 
 Rows = list[tuple[str, str]]
 
@@ -57,7 +58,8 @@ def summary_rows(plan: RehearsalPlan, timing: str) -> Rows:
 def _held(pool: PoolCapacity) -> str:
     return (
         f"{pool.requests:,} requests of {pool.request_tokens:,} tokens in the KV cache of"
-        f" {pool.role}: {pool.ranks} ranks x {pool.whole_requests_per_rank:,} ({pool.basis})"
+        f" {pool.role}: {plural(pool.ranks, 'rank')} x {pool.whole_requests_per_rank:,}"
+        f" ({pool.basis})"
     )
 
 
@@ -65,7 +67,8 @@ def _mock(plan: RehearsalPlan, engines: MockEngines) -> str:
     pool = engines.pool
     blocks = ceil_div(_tokens_held(plan, engines), engines.block_tokens)
     return (
-        f"{pool.workers} processes x {pool.data_ranks} ranks x {engines.requests_per_rank} requests"
+        f"{plural(pool.workers, 'worker')} x {plural(pool.data_ranks, 'rank')}"
+        f" x {plural(engines.requests_per_rank, 'request')}"
         f" = {engines.requests:,}; {blocks} of {engines.num_gpu_blocks} blocks of"
         f" {engines.block_tokens} tokens each, {engines.max_num_batched_tokens} tokens a step"
     )

@@ -149,6 +149,5 @@ class Deployment:
 
 
 def _died(end: ProgramEnd) -> Problem:
-    lines = end.last_lines.splitlines()
-    last = f": {lines[-1].strip()}" if lines else ""
-    return Problem(message=f"{end}{last}", hint=f"see {end.program.log}")
+    said = f": {end.last_words}" if end.last_words else ""
+    return Problem(message=f"{end}{said}", hint=f"see {end.program.log}")

@@ -132,8 +132,7 @@ def _measurement(artifacts: Path, end: ProgramEnd) -> Measurement:
         reason = str(end)
     except Unusable as error:
         reason = f"its export {error}"
-    lines = [line.strip() for line in end.last_lines.splitlines() if line.strip()]
-    said = f": {lines[-1]}" if lines else ""
+    said = f": {end.last_words}" if end.last_words else ""
     hint = f"see {end.program.log}"
     raise ClusterFailure(Problem(message=f"AIPerf gave no figures, {reason}{said}", hint=hint))
 

@@ -98,9 +98,9 @@ def is_installed(plan: EnvironmentPlan, folder: Path) -> bool:
     home = folder / plan.name
     try:
         mark = json.loads((home / _MARK).read_bytes())
+        return bool(mark == _mark(plan) and interpreter(home).stat())
     except (OSError, ValueError):
         return False
-    return mark == _mark(plan) and interpreter(home).exists()
 
 
 def mark_text(plan: EnvironmentPlan) -> str:

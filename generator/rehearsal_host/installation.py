@@ -15,6 +15,7 @@ from pathlib import Path
 from generator.cluster.processes import dies_with
 from generator.errors import ClusterFailure, Problem
 from generator.files import os_problem, write_text_atomically
+from generator.rehearsal_host.disk_space import demand_room
 from generator.rehearsal_host.environments import (
     EnvironmentPlan,
     Environments,
@@ -55,7 +56,8 @@ def set_up(folder: Path, tell: Tell, progress: Progress) -> Environments:
         folder.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(folder, tell):
             missing = [plan for plan in environment_plans() if not is_installed(plan, folder)]
-            _refuse_full_disk(folder, missing)
+            needed = round(sum(plan.installed_bytes for plan in missing) * _ROOM)
+            demand_room(folder, needed, "--cache")
             for plan in missing:
                 size = f"about {plan.installed_bytes / 10**6:,.0f} MB"
                 tell(f"{plan.title}: {size}, into {folder / plan.name}")
@@ -81,15 +83,6 @@ def _refuse_system() -> None:
         span = f"{'.'.join(map(str, least))} or newer, below {'.'.join(map(str, below))}"
         message = f"a rehearsal's programs need Python {span}, and pdrecipe runs on {has}"
         raise ClusterFailure(Problem(message=message, hint="install pdrecipe for another Python"))
-
-
-def _refuse_full_disk(folder: Path, missing: Sequence[EnvironmentPlan]) -> None:
-    needed = round(sum(plan.installed_bytes for plan in missing) * _ROOM)
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        message = f"{needed / 10**9:.1f} GB are needed here and {free / 10**9:.1f} GB are free"
-        hint = "free some space, or name another folder with --cache"
-        raise ClusterFailure(Problem(message=message, hint=hint, source=str(folder)))
 
 
 @contextmanager
@@ -167,9 +160,11 @@ def _started(argv: Sequence[str], temporary: Path) -> subprocess.Popen[str]:
 
 def _refused(plan: EnvironmentPlan, log: Path, lines: Sequence[str]) -> Problem:
     last = [line for line in lines if line and not line.startswith("[notice]")][-_LAST_LINES:]
-    said = " | ".join(last) or "it said nothing"
+    # Of advice around its errors pip has a lot, and none of it is about pins.
+    said = " | ".join([line for line in last if line.startswith("ERROR: ")] or last)
     hint = next(
         (hint for sign, hint in _HINTS if any(sign.lower() in line.lower() for line in last)),
         "run it again: what was installed whole is kept",
     )
-    return Problem(message=f"{plan.title} was not installed: {said}", hint=hint, source=str(log))
+    message = f"{plan.title} was not installed: {said or 'it said nothing'}"
+    return Problem(message=message, hint=hint, source=str(log))

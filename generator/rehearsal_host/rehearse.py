@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from generator.rehearsal.plan import Load
 from generator.rehearsal.verdict import RehearsedLoad
 from generator.rehearsal_host.deployment import Deployment, Places
-from generator.rehearsal_host.driver import Driver
+from generator.rehearsal_host.disk_space import demand_room
+from generator.rehearsal_host.driver import Driver, Say
 from generator.rehearsal_host.environments import Environments
 from generator.rehearsal_host.run_folder import RehearsalFolder
 from generator.rehearsal_host.supervisor import supervised
 from generator.rehearsal_host.work_folder import work_folder
 
-Say = Callable[[str], None]
+_ROOM_BYTES = 100 * 10**6  # an export has a megabyte for each hundred requests
 
 
 def rehearse(
@@ -40,6 +40,8 @@ def _run(
 ) -> None:
     with ExitStack() as stack:
         work = stack.enter_context(work_folder())
+        demand_room(work, _ROOM_BYTES, "TMPDIR")
+        demand_room(folder.root, _ROOM_BYTES, "--out")
         places = Places(work=work, logs=folder.logs.absolute())
         places.prepare()
         supervisor = stack.enter_context(supervised())

@@ -31,7 +31,7 @@ from generator.results.run_marker import (
     read_run_marker,
     write_run_marker,
 )
-from generator.sweep.lock import exclusive
+from generator.sweep.lock import LockHeld, exclusive
 from generator.sweep.swept_recipe import SweptRecipe
 
 CONFIG_FILE = "config.yaml"
@@ -72,10 +72,10 @@ class RehearsalFolder:
         with ExitStack() as stack:
             try:
                 stack.enter_context(exclusive(self.root / _LOCK_FILE))
-            except InvalidInput as error:
+            except LockHeld as error:
                 message, hint = "another rehearsal is at work here", "wait for it, or name --out"
                 problem = Problem(message=message, hint=hint, source=str(self.root))
-                raise InvalidInput(problem) from error
+                raise LockHeld(problem) from error
             self._prepare(recipe)
             yield
 
@@ -129,10 +129,10 @@ class RehearsalFolder:
             raise InvalidInput(Problem(message=message, hint=hint, source=str(self.root)))
         if marker is not None and marker.conditions != self._conditions():
             said = ", ".join(f"{key} {value}" for key, value in marker.conditions.items())
-            message, hint = f"holds a rehearsal with {said}", "name another folder with --out"
-            raise InvalidInput(
-                Problem(message=message, hint=hint, source=str(self.root / MARKER_FILE))
-            )
+            message = f"holds a rehearsal with {said}"
+            hint = "name another folder with --out, or give the --scale and --timing of this one"
+            source = str(self.root / MARKER_FILE)
+            raise InvalidInput(Problem(message=message, hint=hint, source=source))
         self._mark()
         if not config.exists():
             write_text_atomically(config, recipe.text)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from types import FrameType
 
 from generator.cluster.launching import log_tail
@@ -16,6 +18,7 @@ from generator.rehearsal_host.namespace import ClosedNetwork, HttpAnswer, closed
 
 _GRACE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
+_MOST_CHARACTERS = 200  # of what a log is quoted with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,12 @@ class ProgramEnd:
     @property
     def last_lines(self) -> str:
         return log_tail(self.program.log)
+
+    @property
+    def last_words(self) -> str:
+        """The last line that says something, cut if long; empty where none does."""
+        lines = (line for line in reversed(self.last_lines.splitlines()) if re.search(r"\w", line))
+        return shorten(next(lines, ""), _MOST_CHARACTERS, placeholder=" ...")
 
     def __str__(self) -> str:
         if self.exit_code < 0:

@@ -20,6 +20,10 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NO_FLOCK = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
 
 
+class LockHeld(InvalidInput):
+    """Another client has the lock, which is no fault of the folder."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """Who holds a lock: a process of one boot of one machine."""
@@ -60,7 +64,8 @@ def exclusive(path: Path) -> Iterator[None]:
 
     The kernel drops it with the process, however that ends. Where the file system knows no flock,
     a file that only its maker may remove takes its place; one whose maker is surely gone is taken
-    over. Raises InvalidInput, naming the holder, while another client has it.
+    over. Raises LockHeld, naming the holder, while another client has it, and InvalidInput where
+    there can be no lock.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -74,7 +79,7 @@ def exclusive(path: Path) -> Iterator[None]:
             with _exclusive_file(path.with_name(f"{path.name}.owner")):
                 yield
             return
-        raise InvalidInput(_held(path, _holder(path))) from error
+        raise LockHeld(_held(path, _holder(path))) from error
     try:
         _write_holder(descriptor)
         yield
@@ -129,7 +134,7 @@ def _place(own: Path, path: Path) -> None:
     except FileExistsError as error:
         if holder is None or not holder.is_surely_gone or not _take_over(own, path, holder):
             more = f"; if it is gone for good, remove {pasted(path)}"
-            raise InvalidInput(_held(path, holder, more)) from error
+            raise LockHeld(_held(path, holder, more)) from error
 
 
 def _take_over(own: Path, path: Path, gone: Holder) -> bool:
