@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from generator.cli.rehearsal_plans import planned_rehearsal
 from generator.cli.rehearse import _only_job as only_job
-from generator.cli.rehearse import _plan as rehearsal_of
 from generator.documents import read_document
 from generator.errors import InvalidInput
 from generator.rehearsal.timing import TimingSource
@@ -80,7 +80,7 @@ def chain(model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def rehearses(recipe: Path) -> bool:
     """Whether a rehearsal of a recipe can be planned; some are too wide for one machine."""
     try:
-        plan, _ = rehearsal_of(only_job(recipe), (), None, TimingSource.ROOFLINE)
+        plan, _ = planned_rehearsal(only_job(recipe), (), None, TimingSource.ROOFLINE)
     except InvalidInput as error:
         return all("ranks are more than" in each.message for each in error.problems)
     return bool(plan.loads)

@@ -116,3 +116,15 @@ def test_a_sweep_of_rehearsals_on_this_machine(cache: Path) -> None:
     figure = cache.parent / "frontier.svg"
     assert run("pareto", str(results), "--out", str(figure)).exit_code == 0
     assert "REHEARSAL - simulated engines" in figure.read_text()
+
+
+def test_recipes_that_cannot_be_rehearsed_are_refused_before_anything_is_sent(
+    tmp_path: Path,
+) -> None:
+    accuracy = RECIPES / "accuracy/1xtp8-1xtp8-mtp-cc1-4-acc.yaml"
+    sweep = tmp_path / "sweep"
+    words = ("--launcher", "rehearse", "--cluster", "debug", "--sweep", str(sweep), "--yes")
+    result = run("submit", str(accuracy), str(RECIPE), *words)
+    assert result.exit_code == 3
+    assert f"{accuracy}: benchmark: has no isl and osl that the engines take" in result.stderr
+    assert not sweep.exists()

@@ -7,36 +7,24 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from generator.checks.known_models import model_of
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.progress import is_watched, progress, show_line
+from generator.cli.rehearsal_plans import planned_rehearsal
 from generator.cli.sweep_work import NamedPath
-from generator.collection.configuration import engine_pools
-from generator.documents import parse_document, read_document
-from generator.errors import AnswerIsNo, ClusterFailure, InvalidInput, PdrecipeError, Problem
+from generator.documents import read_document
+from generator.errors import AnswerIsNo, ClusterFailure, InvalidInput, Problem
 from generator.files import write_text_atomically
-from generator.normal_form import normal_form
-from generator.recipe.expansion import variants
 from generator.rehearsal.document import rehearsal_document
-from generator.rehearsal.plan import CapacityShare, RehearsalPlan, plan_rehearsal
-from generator.rehearsal.timing import (
-    MOCKERS_TIMING,
-    Timing,
-    TimingSource,
-    measured_timing,
-    roofline_timing,
-)
-from generator.rehearsal.topology import topology_of
+from generator.rehearsal.plan import CapacityShare, RehearsalPlan
+from generator.rehearsal.timing import Timing, TimingSource
 from generator.rehearsal.verdict import RehearsedLoad, Verdict, all_hold, verdicts
 from generator.rehearsal.view import HEADERS, load_row, notes, summary_rows, verdict_lines
 from generator.rehearsal_host.run_folder import RehearsalFolder
 from generator.results.point import Origin
-from generator.results.point_file import read_points
 from generator.results.wording import origins_label
 from generator.sweep.swept_recipe import SweptRecipe, swept_recipes
 
@@ -122,8 +110,7 @@ def rehearse(
             raise click.UsageError("name a recipe, or --setup")
         return
     swept = _only_job(recipe)
-    with _about(recipe):
-        plan, timing = _plan(swept, wanted, scale, source)
+    plan, timing = planned_rehearsal(swept, wanted, scale, source)
     where = out or REHEARSALS / recipe.stem
     results = RehearsalFolder(root=where, plan=plan, timing=timing)
     found = _rehearsed(swept, results, folder)
@@ -159,36 +146,6 @@ def _only_job(recipe: Path) -> SweptRecipe:
         hint = "rehearse a file that makes one, or all with pdrecipe submit --launcher rehearse"
         raise InvalidInput(Problem(message=message, hint=hint, source=str(recipe)))
     return jobs[0]
-
-
-@contextmanager
-def _about(recipe: Path) -> Iterator[None]:
-    """Name the recipe in what its arithmetic, which knows no files, says of it."""
-    try:
-        yield
-    except PdrecipeError as error:
-        raise type(error)(
-            problem if problem.source else replace(problem, source=str(recipe))
-            for problem in error.problems
-        ) from error
-
-
-def _plan(
-    recipe: SweptRecipe, wanted: Loads, scale: int | None, source: str
-) -> tuple[RehearsalPlan, Timing]:
-    document = parse_document(recipe.text, recipe.file)
-    form = normal_form(next(iter(variants(document))))
-    model = model_of(form)
-    if model is None:
-        message = "runs a model that is not known, so that its capacity cannot be computed"
-        hint = "the models known: pdrecipe check --help; a local one: model.path"
-        raise InvalidInput(Problem(message=message, hint=hint, source=recipe.file))
-    plan = plan_rehearsal(topology_of(form, model), wanted, scale)
-    if source == TimingSource.MOCKER:
-        return plan, MOCKERS_TIMING
-    if source == TimingSource.ROOFLINE:
-        return plan, roofline_timing(form, model, plan)
-    return plan, measured_timing(read_points(Path(source)), engine_pools(form), plan)
 
 
 def _rehearsed(

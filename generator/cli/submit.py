@@ -176,6 +176,8 @@ def submit(
     }
     folder = SweepFolder(root=root.resolve())
     settings = _settings(folder, {key: each for key, each in options.items() if each is not None})
+    if settings.launcher == "rehearse":
+        _demand_rehearsable(recipes, settings)
     site_text = read_text(site, str(site)) if site else None
     client = new_client(folder, settings, _site(folder, site, site_text))
     view = client.preview(recipes)
@@ -211,6 +213,14 @@ def _demand_sound(inputs: RecipeInputs) -> None:
                 hint="mend them, or suppress a finding with its reason: pdrecipe explain",
             )
         )
+
+
+def _demand_rehearsable(recipes: tuple[SweptRecipe, ...], settings: SweepSettings) -> None:
+    """Raises InvalidInput for jobs that could only fail."""
+    from generator.cli.rehearsal_plans import demand_rehearsable
+    from generator.rehearsal.timing import TimingSource
+
+    demand_rehearsable(recipes, settings.scale, settings.timing or TimingSource.MOCKER)
 
 
 def _submit(
