@@ -43,10 +43,6 @@ class SweepCost:
     requests_per_concurrency: int
 
     @property
-    def share_of_product(self) -> float:
-        return self.proposed.gpu_hours / self.product.gpu_hours
-
-    @property
     def two_phases_gpu_hours(self) -> float:
         """The phases, and then the sweep that they lead to."""
         return self.phases.gpu_hours + self.proposed.gpu_hours
