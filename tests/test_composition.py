@@ -21,7 +21,7 @@ from generator.composition.phase_points import EngineKind, PhasePoint, Phases, r
 from generator.composition.rate_matching import match_rates
 from generator.estimation import named_by
 from generator.results.point import Invalidity, MeasuredPoint, Origin
-from generator.results.point_file import parse_points, points_text
+from generator.results.point_file import points_text, read_points
 from generator.spec.reader import load_spec
 from generator.spec.rewriting import with_sections
 from generator.spec.spec import Spec
@@ -38,7 +38,7 @@ WORKLOAD = Workload(isl=8192, osl=1024)
 
 
 def points() -> tuple[MeasuredPoint, ...]:
-    return parse_points(RESULTS.read_bytes(), str(RESULTS))
+    return read_points(RESULTS)
 
 
 def phases(spec: Spec) -> Phases:

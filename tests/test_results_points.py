@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from generator.errors import InvalidInput
 from generator.results.distribution import distribution
-from generator.results.point import Accuracy, Goodput, Invalidity, Latencies
+from generator.results.point import Accuracy, Goodput, Invalidity, Latencies, MeasuredPoint
 from generator.results.point_file import (
-    parse_points,
     point_document,
     points_text,
     read_points,
@@ -78,16 +77,35 @@ def with_percentiles(percentiles: object) -> str:
     return json.dumps(document)
 
 
-def test_whole_numbers_are_numbers_too() -> None:
-    (point,) = parse_points(with_percentiles([[50, 1.5], [90, 2]]).encode(), "results.jsonl")
+def read(folder: Path, text: str) -> tuple[MeasuredPoint, ...]:
+    """The points of a file of results with this text."""
+    path = folder / "results.jsonl"
+    path.write_text(text)
+    return read_points(path)
+
+
+def test_whole_numbers_are_numbers_too(tmp_path: Path) -> None:
+    (point,) = read(tmp_path, with_percentiles([[50, 1.5], [90, 2]]))
     assert point.latencies.ttft is not None
     assert point.latencies.ttft.percentiles == ((50.0, 1.5), (90.0, 2.0))
 
 
-def test_lines_with_one_fault_are_one_problem() -> None:
+def test_names_that_are_no_text_come_back(tmp_path: Path) -> None:
+    """A folder's name may hold any byte; JSON has such a byte as half a pair of characters."""
+    point = replace(POINT, run="runs/caf\udce9")
+    assert read(tmp_path, points_text([point])) == (point,)
+
+
+def test_lines_another_tool_has_written_are_read(tmp_path: Path) -> None:
+    document = json.loads(points_text([POINT]))
+    reordered = dict(reversed(document.items()), added_by_somebody=[1])
+    assert read(tmp_path, json.dumps(reordered, separators=(",", ":"))) == (POINT,)
+
+
+def test_lines_with_one_fault_are_one_problem(tmp_path: Path) -> None:
     line = points_text([POINT]).replace('"pdrecipe_result": 1', '"pdrecipe_result": 2')
     with pytest.raises(InvalidInput) as caught:
-        parse_points((line * 3 + "{\n").encode(), "results.jsonl")
+        read(tmp_path, line * 3 + "{\n")
     assert [(each.line, each.message.partition(":")[0]) for each in caught.value.problems] == [
         (1, "not a result, as 2 more below it"),
         (4, "not a result"),
@@ -100,11 +118,14 @@ BROKEN = {
     "another version": ('{"pdrecipe_result": 9}', "of version 9"),
     "a field of another type": (
         json.dumps(point_document(POINT) | {"duration_s": "long"}),
-        "duration_s: 'long' is not of type float",
+        r"Expected `float`, got `str` - at `\$\.duration_s`",
     ),
-    "a percentile of three": (with_percentiles([[50, 1.0, 2.0]]), "3 values where 2 belong"),
-    "a percentile of text": (with_percentiles([[50.0, "1"]]), "'1' is not of type float"),
-    "percentiles of no list": (with_percentiles([5.0]), "'5.0' is not of type list"),
+    "a percentile of three": (
+        with_percentiles([[50, 1.0, 2.0]]),
+        "Expected `array` of length 2",
+    ),
+    "a percentile of text": (with_percentiles([[50.0, "1"]]), "Expected `float`, got `str`"),
+    "percentiles of no list": (with_percentiles([5.0]), "Expected `array`, got `float`"),
     "no duration": (json.dumps(point_document(POINT) | {"duration_s": 0}), "above 0"),
     "an endless duration": (
         json.dumps(point_document(POINT) | {"duration_s": 0.25}).replace("0.25,", "1e999,", 1),
@@ -122,8 +143,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("line", "message"), BROKEN.values(), ids=BROKEN)
-def test_lines_that_are_no_point(line: str, message: str) -> None:
+def test_lines_that_are_no_point(tmp_path: Path, line: str, message: str) -> None:
     good = points_text([POINT])
     with pytest.raises(InvalidInput, match=message) as caught:
-        parse_points(f"{good}{line}\n".encode(), "results.jsonl")
+        read(tmp_path, f"{good}{line}\n")
     assert [problem.line for problem in caught.value.problems] == [2]

@@ -58,9 +58,12 @@ def test_no_sweep(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("{", "is broken: Expecting property name"),
-        ("[]", "is broken: '[]' is not of type dict"),
-        ('{"version":1}', "is broken: lacks name"),
-        ('{"version":1,"name":"x","max_parallel":"3"}', "max_parallel: '3' is not of type int"),
+        ("[]", "is broken: Expected `object`, got `array`"),
+        ('{"version":1}', "is broken: Object missing required field `name`"),
+        (
+            '{"version":1,"name":"x","max_parallel":"3"}',
+            "got `str` - at `$.max_parallel`",
+        ),
         ('{"version":2,"name":"x"}', "is version 2 of its format, not 1"),
     ],
 )

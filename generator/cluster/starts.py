@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.json_records import as_json, from_json
+import msgspec
 
 STARTS_FILE = "starts.jsonl"
 
@@ -35,7 +35,7 @@ class Start:
 def note_start(folder: Path, start: Start) -> int:
     """Append a start, on disk on return; how many starts its submission now has."""
     path = folder / STARTS_FILE
-    line = f"{json.dumps(as_json(start))}\n".encode()
+    line = f"{json.dumps(msgspec.to_builtins(start))}\n".encode()
     with path.open("a+b") as stream:
         if _is_torn(path.read_bytes()):
             line = b"\n" + line
@@ -70,7 +70,7 @@ def requeues(starts: Sequence[Start]) -> int:
 
 def _start(line: bytes) -> Start | None:
     try:
-        return from_json(Start, json.loads(line))
+        return msgspec.convert(json.loads(line), Start)
     except (ValueError, RecursionError):
         return None
 

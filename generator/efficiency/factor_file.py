@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from generator.documents import Document, read_document
 from generator.efficiency.factors import Efficiency, Factors, MeasuredAcceptance
 from generator.efficiency.measured_efficiency import EfficiencyCalibration
 from generator.engine_version import release
 from generator.errors import InvalidInput, Problem
-from generator.json_records import as_json, from_json
 from generator.validation import validate
 
 VERSION = 1
@@ -23,15 +24,17 @@ def efficiency_document(calibration: EfficiencyCalibration) -> dict[str, Any]:
     return {
         "pdrecipe_efficiency": VERSION,
         "efficiencies": [_efficiency(each) for each in calibration.efficiencies],
-        "acceptance": [as_json(each) for each in calibration.acceptance],
+        "acceptance": [msgspec.to_builtins(each) for each in calibration.acceptance],
         "points_used": calibration.used,
-        "unused": [as_json(each) for each in calibration.unused],
+        "unused": [msgspec.to_builtins(each) for each in calibration.unused],
     }
 
 
 def _efficiency(efficiency: Efficiency) -> dict[str, Any]:
-    residuals = [as_json(each) | {"relative": each.relative} for each in efficiency.residuals]
-    document: dict[str, Any] = as_json(efficiency)
+    residuals = [
+        msgspec.to_builtins(each) | {"relative": each.relative} for each in efficiency.residuals
+    ]
+    document: dict[str, Any] = msgspec.to_builtins(efficiency)
     return document | {"residuals": residuals}
 
 
@@ -44,8 +47,8 @@ def read_factors(path: Path) -> Factors:
         raise InvalidInput(problems)
     accepted = document.data.get("acceptance", ())
     return Factors(
-        efficiencies=tuple(from_json(Efficiency, entry) for entry in entries),
-        acceptance=tuple(from_json(MeasuredAcceptance, entry) for entry in accepted),
+        efficiencies=tuple(msgspec.convert(entry, Efficiency) for entry in entries),
+        acceptance=tuple(msgspec.convert(entry, MeasuredAcceptance) for entry in accepted),
     )
 
 

@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, read_text, write_text_atomically
-from generator.json_records import as_json, from_json
 from generator.rehearsal.observation import Sample, WorkerGauges
 from generator.rehearsal.plan import Load, RehearsalPlan
 from generator.rehearsal.timing import Timing
@@ -85,7 +86,7 @@ class RehearsalFolder:
         if not path.exists():
             return None
         try:
-            found = from_json(RehearsedLoad, json.loads(read_text(path, str(path))))
+            found = msgspec.convert(json.loads(read_text(path, str(path))), RehearsedLoad)
         except ValueError:
             return None
         return found if found.load == load else None
@@ -107,7 +108,7 @@ class RehearsalFolder:
         lines = "".join(f"{json.dumps(asdict(each))}\n" for each in samples)
         write_text_atomically(self.artifacts(rehearsed.load) / _GAUGES_FILE, lines)
         path = self.artifacts(rehearsed.load) / _SEEN_FILE
-        write_text_atomically(path, json.dumps(as_json(rehearsed), indent=1) + "\n")
+        write_text_atomically(path, json.dumps(msgspec.to_builtins(rehearsed), indent=1) + "\n")
         self._mark()
 
     def write_timing(self) -> Path | None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from generator.errors import InvalidInput, Problem
 from generator.files import read_text, write_text_atomically
-from generator.json_records import as_json, from_json
 from generator.results.point import Origin
 
 MARKER_FILE = "pdrecipe-run.json"
@@ -47,7 +48,7 @@ class RunMarker:
 
 def write_run_marker(run: Path, marker: RunMarker) -> None:
     """Mark a run folder; raises InvalidInput where that cannot be written."""
-    text = json.dumps(as_json(marker), indent=1) + "\n"
+    text = json.dumps(msgspec.to_builtins(marker), indent=1) + "\n"
     write_text_atomically(run / MARKER_FILE, text)
 
 
@@ -60,7 +61,7 @@ def read_run_marker(run: Path) -> RunMarker | None:
     if not path.exists():
         return None
     try:
-        marker = from_json(RunMarker, json.loads(read_text(path, str(path))))
+        marker = msgspec.convert(json.loads(read_text(path, str(path))), RunMarker)
     except ValueError as error:
         raise InvalidInput(_broken(path, f"is broken: {error}")) from error
     if marker.version != _VERSION:

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar
 
+import msgspec
+
 from generator.cluster.protocol import SbatchParameters
-from generator.json_records import from_json
 
 VERSION = 1
 
@@ -198,7 +199,7 @@ def record_line(record: Record) -> bytes:
 def parse_record(line: bytes) -> Record:
     """The record of a line; raises ValueError, saying what is wrong, for anything else."""
     document = json.loads(line)
-    head = from_json(_Head, document)
+    head = msgspec.convert(document, _Head)
     body = {key: value for key, value in document.items() if key not in _HEAD}
     event, extra = _event(head.event, body)
     return Record(at=head.at, event=event, extra=extra)
@@ -214,5 +215,5 @@ def _event(name: str, body: dict[str, Any]) -> tuple[Event, dict[str, Any]]:
 
 def _built(kind: type[Event], body: dict[str, Any]) -> tuple[Event, dict[str, Any]]:
     known = {each.name for each in fields(kind)}
-    event = from_json(kind, {key: value for key, value in body.items() if key in known})
+    event = msgspec.convert({key: value for key, value in body.items() if key in known}, kind)
     return event, {key: value for key, value in body.items() if key not in known}

@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
+
 from generator.cluster.job_file import JOB_FILE
 from generator.cluster.registry import CLUSTERS
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, pasted, read_text, write_text_atomically
-from generator.json_records import from_json
 from generator.site import Site, read_site
 from generator.sweep.ledger import Ledger
 from generator.sweep.lock import exclusive
@@ -121,7 +122,7 @@ class SweepFolder:
         """How the sweep was submitted; raises InvalidInput where that is not readable."""
         path = self.root / SETTINGS_FILE
         try:
-            settings = from_json(SweepSettings, json.loads(read_text(path, str(path))))
+            settings = msgspec.convert(json.loads(read_text(path, str(path))), SweepSettings)
         except (ValueError, RecursionError) as error:
             raise InvalidInput(_broken_settings(path, str(error))) from error
         if settings.version != _VERSION:

@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
+
 from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, pasted
-from generator.json_records import from_json
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NO_FLOCK = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
@@ -96,7 +97,7 @@ def _write_holder(descriptor: int) -> None:
 
 def _holder(path: Path) -> Holder | None:
     try:
-        return from_json(Holder, json.loads(path.read_bytes()))
+        return msgspec.convert(json.loads(path.read_bytes()), Holder)
     except (OSError, ValueError):
         return None
 
