@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import textwrap
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -12,8 +14,18 @@ from typing import Any, Literal
 
 # A font cache that is written for the first time is nothing a user has to act on.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
+# Nothing opens a window here, and a backend of a name that is none would end the import.
+os.environ.pop("MPLBACKEND", None)
 
-from matplotlib import rc_context, rcdefaults, rcParams  # noqa: E402 - its loggers speak while it is imported
+from generator.errors import InvalidInput, Problem, one_line  # noqa: E402
+
+try:
+    import matplotlib as mpl  # it reads its settings, whatever is imported from it
+except (ValueError, OSError) as error:
+    raise InvalidInput(
+        Problem(message=f"figures cannot be drawn: {error}", hint="look at your matplotlibrc")
+    ) from error
+
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.axis import Axis  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
@@ -22,7 +34,6 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator  # noqa: E402
 
-from generator.errors import one_line  # noqa: E402
 from generator.figures.chart import AxisText, Chart, Line, Series  # noqa: E402
 from generator.figures.labels import Anchor, Box, place_labels  # noqa: E402
 from generator.figures.palette import (  # noqa: E402
@@ -86,9 +97,11 @@ def draw_png(chart: Chart) -> bytes:
 @contextmanager
 def _own_settings() -> Iterator[None]:
     """The library's defaults and ours, whatever a matplotlibrc on this machine says."""
-    with rc_context():
-        rcdefaults()
-        rcParams.update(_SETTINGS)
+    with mpl.rc_context(), warnings.catch_warnings():
+        # Names may be of any script: a reader of SVG has the characters, a PNG has boxes for them.
+        warnings.filterwarnings("ignore", message="Glyph ")
+        mpl.rcdefaults()
+        mpl.rcParams.update(_SETTINGS)
         yield
 
 
