@@ -173,6 +173,26 @@ def test_contracts_do_not_mix_unless_told_to(changes: dict[str, Any], message: s
     ]
     answer = asked(points, may_mix=True)
     assert len(answer.mixed) == 1
+    assert [each.y.count for each in answer.points] == [1, 1]
+
+
+def test_a_rehearsal_repeats_no_measurement(tmp_path: Path) -> None:
+    """Of one recipe at one concurrency: mixed, they stand beside each other, each as what it is."""
+    measured = replace(POINT, origin=Origin.MEASURED, run="m", duration_s=60.0)
+    rehearsed = replace(POINT, origin=Origin.REHEARSAL, run="r", duration_s=30.0)
+    answer = asked([measured, rehearsed], may_mix=True, by="origin")
+    figures = {str(each.point.origin): each.y.mean for each in answer.points}
+    assert figures == {
+        "measured": measured.total_tokens_per_s_per_gpu,
+        "rehearsal": rehearsed.total_tokens_per_s_per_gpu,
+    }
+    document = pareto_document(answer)
+    assert list(Draft202012Validator(schema("pareto")).iter_errors(document)) == []
+    beaten = {each["origin"]: each["on_frontier"] for each in document["points"]}
+    assert beaten == {"measured": False, "rehearsal": True}
+    write_points(tmp_path / "results.jsonl", [measured, rehearsed])
+    shown = run(tmp_path / "results.jsonl", "--mix").stdout
+    assert shown.count("| rehearsal |") == 1 + 3  # the frontier, and the best at 10, 20 and 50
 
 
 def test_goodput_of_other_limits_is_another_figure() -> None:
