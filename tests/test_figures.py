@@ -112,7 +112,14 @@ def test_what_is_no_svg_is_refused() -> None:
         with_text_alternative("<html>", "", "")
 
 
-DRAWING = "from generator.figures.drawing import draw_svg; print('draws')"
+DRAWING = """
+from generator.errors import InvalidInput
+try:
+    from generator.figures.drawing import draw_svg
+    print("draws")
+except InvalidInput as error:
+    print(error)
+"""
 
 
 @pytest.mark.parametrize(
@@ -128,12 +135,7 @@ def test_settings_of_others_do_not_end_in_a_traceback(
 ) -> None:
     (tmp_path / "matplotlibrc").write_bytes(settings)
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"from generator.errors import InvalidInput\ntry: {DRAWING}"
-            "\nexcept InvalidInput as error: print(error)",
-        ],
+        [sys.executable, "-c", DRAWING],
         cwd=tmp_path,
         env={**os.environ, **environment},
         capture_output=True,

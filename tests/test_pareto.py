@@ -345,6 +345,11 @@ WRONG = {
     "targets that are none": (["--at", "a"], 2, "not a list of numbers"),
     "a target of NaN": (["--at", "nan"], 2, "not a list of numbers"),
     "a price of NaN": (["--gpu-hour-price", "nan"], 2, "nan is not a finite number"),
+    "a price beyond all": (
+        ["--y", "cost_per_million_tokens", "--gpu-hour-price", "1e300"],
+        3,
+        "a GPU hour for 1e+300 is no price",
+    ),
     "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a finite number"),
     "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a finite number"),
     "an axis that is none": (["--x", "speed"], 3, "no axis is called 'speed'"),
