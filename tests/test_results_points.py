@@ -180,6 +180,7 @@ BROKEN = {
         "Expected `array` of length 2",
     ),
     "a percentile of text": (with_percentiles([[50.0, "1"]]), "Expected `float`, got `str`"),
+    "a percentile beyond all": (with_percentiles([[500.0, 1.0]]), "not one from 0 to 100"),
     "percentiles of no list": (with_percentiles([5.0]), "Expected `array`, got `float`"),
     "no duration": (json.dumps(point_document(POINT) | {"duration_s": 0}), "above 0"),
     "an endless duration": (
