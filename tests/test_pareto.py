@@ -336,7 +336,22 @@ def test_other_files(results: Path, tmp_path: Path, name: str, start: bytes) -> 
     assert (tmp_path / "new" / name).read_bytes().startswith(start)
 
 
+def test_a_phase_figure_asks_for_no_tpot(tmp_path: Path) -> None:
+    """Prefill alone may answer with one token, which has none; the figure does not show it."""
+    prefill = synthetic_point(Deployment(configuration="1xTP4DP2+EP", phase="prefill", osl=1), 8)
+    latencies = replace(prefill.latencies, tpot=None)
+    write_points(tmp_path / "results.jsonl", [replace(prefill, latencies=latencies)])
+    figure = tmp_path / "phase.svg"
+    assert run(tmp_path / "results.jsonl", "--figure", "phase", "--out", figure).exit_code == 0
+    assert "against concurrency" in figure.read_text()
+
+
 WRONG = {
+    "a phase against something else": (
+        ["--figure", "phase", "--out", "a.svg", "--x", "ttft_ms"],
+        2,
+        "--figure phase is against concurrency",
+    ),
     "another suffix": (["--out", "a.gif"], 2, "ends in .svg, .png"),
     "a figure without a file": (["--figure", "curves"], 2, "--figure goes with --out"),
     "a range that falls": (["--x-range", "9:1"], 2, "not ascending"),
