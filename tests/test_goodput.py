@@ -259,6 +259,13 @@ def test_a_bad_array_is_named(text: str, line: int, message: str, tmp_path: Path
     assert message in result.stderr
 
 
+def test_a_long_array_is_to_be_lines(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    file.write_text(f"[{' ' * 2**23}]", encoding="utf-8")
+    result = run("goodput", str(file), "--ttft-ms", "250", "--max-gap-ms", "50")
+    assert (result.exit_code, "write it as JSON Lines" in result.stderr) == (3, True)
+
+
 def test_lines_with_one_fault_are_one_problem(tmp_path: Path) -> None:
     """A file of another kind has the same fault on each line."""
     file = tmp_path / "trace.csv"

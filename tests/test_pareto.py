@@ -314,6 +314,19 @@ def test_a_file_given_twice_is_no_repeated_run(results: Path) -> None:
     assert run(results, results).stdout == run(results).stdout
 
 
+def test_a_run_collected_twice_with_other_options_is_no_repeated_run(tmp_path: Path) -> None:
+    """It would show as two runs that vary by 0.0%."""
+    goodput = Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=2, tokens_per_s=4)
+    write_points(tmp_path / "a.jsonl", [POINT])
+    sources = {**POINT.sources, "goodput": "the same report"}
+    write_points(tmp_path / "b.jsonl", [replace(POINT, goodput=goodput, sources=sources)])
+    refused = run(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert refused.exit_code == 3
+    assert f"{POINT.run} at concurrency 64 is there twice" in refused.stderr
+    write_points(tmp_path / "b.jsonl", [replace(POINT, sources={"figures": "a copy of it"})])
+    assert run(tmp_path / "a.jsonl", tmp_path / "b.jsonl").exit_code == 0
+
+
 @pytest.mark.parametrize("kind", ["curves", "frontier", "phase"])
 def test_svg_is_the_same_bytes_again(results: Path, tmp_path: Path, kind: str) -> None:
     for name in ("one.svg", "two.svg"):

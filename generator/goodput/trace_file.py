@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.errors import InvalidInput, Problem
-from generator.files import os_problem, read_text
+from generator.files import MAX_FILE_BYTES, os_problem, read_text
 from generator.goodput.aiperf_rows import aiperf_row, is_aiperf_row, is_aiperf_warm_up
 from generator.goodput.clocks import BadRow, as_row, parse_row, refuse_constant
 from generator.goodput.token_rows import is_token_row, is_token_warm_up, token_row
@@ -48,6 +48,10 @@ def read_trace(path: Path) -> Trace:
                 return _trace(enumerate(lines, 1), source)
     except OSError as error:
         raise InvalidInput(os_problem(error, source)) from error
+    if path.stat().st_size > MAX_FILE_BYTES:
+        message = f"an array of over {MAX_FILE_BYTES // 2**20} MiB"
+        hint = "write it as JSON Lines, which may be of any length: jq -c .[]"
+        raise InvalidInput(Problem(message=message, hint=hint, source=source))
     return _trace(_elements(read_text(path, source), source), source)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from generator.errors import InvalidInput, Problem
 from generator.results.contract import held_fixed
 from generator.results.point import MeasuredPoint
 
@@ -49,15 +50,42 @@ def repeated(values: Sequence[float]) -> Repeated:
 
 
 def without_copies(points: Iterable[MeasuredPoint]) -> list[MeasuredPoint]:
-    """The points, each once: a file that is given twice is no repeated run."""
+    """The points, each once: a file that is given twice is no repeated run.
+
+    Raises InvalidInput for runs that are there twice, collected with other limits or accuracies:
+    they would count as runs that do not vary at all, and nobody knows which one is meant.
+    """
     alike: dict[object, list[MeasuredPoint]] = {}
+    doubled: dict[tuple[str, int], None] = {}
     for point in points:
         subject = point.subject
         key = (subject.digest, subject.concurrency, point.run, point.duration_s)
         known = alike.setdefault(key, [])
-        if point not in known:
-            known.append(point)
+        if point in known:
+            continue
+        if any(_is_one_run(point, each) for each in known):
+            doubled[point.run, subject.concurrency] = None
+        known.append(point)
+    if doubled:
+        raise InvalidInput(
+            Problem(
+                message=f"{run} at concurrency {concurrency} is there twice, collected differently",
+                hint="give one of the files, or collect all runs at once",
+            )
+            for run, concurrency in doubled
+        )
     return [point for known in alike.values() for point in known]
+
+
+def _is_one_run(one: MeasuredPoint, other: MeasuredPoint) -> bool:
+    """Whether two points are of the same files, but for what depends on the options of collect."""
+    shared = one.sources.keys() & other.sources.keys()
+    if any(one.sources[name] != other.sources[name] for name in shared):
+        return False
+    first, second = (
+        replace(each, goodput=None, accuracy=None, invalid=(), sources={}) for each in (one, other)
+    )
+    return first == second
 
 
 def runs_by_point(points: Iterable[MeasuredPoint]) -> list[tuple[MeasuredPoint, ...]]:
