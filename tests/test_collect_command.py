@@ -338,6 +338,10 @@ def _broken_marker(folder: Path) -> None:
     write_json(folder / "pdrecipe-run.json", {"version": 1, "origin": "dreamt"})
 
 
+def _deep_marker(folder: Path) -> None:
+    (folder / "pdrecipe-run.json").write_text("[" * 100_000)
+
+
 def _unknown_format(folder: Path) -> None:
     write_json(folder / REPORT, {"concurrency": 4})
 
@@ -356,6 +360,7 @@ LEFT_OUT = {
     "fewer GPUs of workers": (_few_gpus, "bad/9004.json: says 12 GPUs for workers, the recipe 16"),
     "fewer nodes": (_small_job, "says 12 GPUs, the recipe allocates 16"),
     "broken marker": (_broken_marker, "bad/pdrecipe-run.json: is broken"),
+    "deep marker": (_deep_marker, "bad/pdrecipe-run.json: is broken"),
     "unknown format": (_unknown_format, f"bad/{REPORT}: is no sa-bench result"),
     "backward clock": (_backward, f"bad/{REPORT}: the gaps of request 0 have a negative one"),
 }
