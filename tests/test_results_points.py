@@ -106,7 +106,15 @@ def test_a_byte_order_mark_is_no_part_of_a_result(tmp_path: Path) -> None:
     assert read(tmp_path, "\ufeff" + points_text([POINT])) == (POINT,)
 
 
-@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\xff\n", "{}".encode("utf-16")])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x89PNG\r\n\x1a\n\xff\n",
+        "{}".encode("utf-16"),
+        points_text([POINT]).encode().replace(b'"prefill"', b'"pre\xffill"'),
+    ],
+    ids=["an image", "UTF-16", "a name with a damaged byte"],
+)
 def test_what_is_no_text_is_called_so(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "results.jsonl"
     path.write_bytes(content)

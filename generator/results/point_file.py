@@ -118,6 +118,8 @@ def _problem(reason: str, lines: Sequence[int], source: str) -> Problem:
 
 
 def _point(line: bytes) -> MeasuredPoint:
+    if not line.isascii():
+        line.decode()  # the fast reader looks at no name that it does not know
     try:
         is_ours = _HEADS.decode(line).pdrecipe_result == VERSION
         point = _POINTS.decode(line) if is_ours else _point_with_reasons(line)
