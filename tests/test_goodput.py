@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +259,16 @@ def test_a_bad_array_is_named(text: str, line: int, message: str, tmp_path: Path
     assert result.exit_code == 3
     assert f"{file}:{line}: " in result.stderr
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("trace", [ARTICLE, AIPERF])
+def test_a_trace_may_come_through_a_pipe(trace: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(trace.read_bytes(),))
+    writer.start()
+    assert read_trace(pipe) == read_trace(trace)
+    writer.join()
 
 
 def test_a_long_array_is_to_be_lines(tmp_path: Path) -> None:

@@ -349,6 +349,17 @@ def test_other_files(results: Path, tmp_path: Path, name: str, start: bytes) -> 
     assert (tmp_path / "new" / name).read_bytes().startswith(start)
 
 
+def test_results_are_never_replaced_by_an_answer_about_them(tmp_path: Path) -> None:
+    results, link = tmp_path / "results.json", tmp_path / "link.json"
+    write_points(results, [POINT])
+    link.symlink_to(results)
+    before = results.read_bytes()
+    for out in (results, link):
+        done = run(results, "--out", out)
+        assert (done.exit_code, "would replace the results" in done.stderr) == (2, True)
+    assert results.read_bytes() == before
+
+
 def test_a_phase_figure_asks_for_no_tpot(tmp_path: Path) -> None:
     """Prefill alone may answer with one token, which has none; the figure does not show it."""
     prefill = synthetic_point(Deployment(configuration="1xTP4DP2+EP", phase="prefill", osl=1), 8)
@@ -360,6 +371,7 @@ def test_a_phase_figure_asks_for_no_tpot(tmp_path: Path) -> None:
 
 
 WRONG = {
+    "a name of no length that is allowed": (["--out", f"{'a' * 300}.svg"], 3, "too long"),
     "a phase against something else": (
         ["--figure", "phase", "--out", "a.svg", "--x", "ttft_ms"],
         2,

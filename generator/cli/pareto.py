@@ -44,6 +44,14 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[fl
     return start, stop
 
 
+def _is_same(out: Path, path: Path) -> bool:
+    """Whether two names are of one file; of what cannot be looked at, others say why."""
+    try:
+        return out.samefile(path)
+    except OSError:
+        return False
+
+
 def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
     """Numbers with commas between."""
     if value is None:
@@ -119,6 +127,8 @@ def pareto(
     suffixes = (*_WRITERS, _PAGE)
     if out is not None and out.suffix not in suffixes:
         raise click.UsageError(f"--out takes a name that ends in {', '.join(suffixes)}")
+    if out is not None and any(_is_same(out, path) for path in results):
+        raise click.UsageError(f"--out would replace the results: {out}")
     if figure is not None and (out is None or out.suffix not in _FIGURES):
         raise click.UsageError("--figure goes with --out of a figure: .svg or .png")
     if figure == "phase" and x_name not in (None, CONCURRENCY):

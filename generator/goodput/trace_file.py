@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.errors import InvalidInput, Problem
-from generator.files import MAX_FILE_BYTES, os_problem, read_text
+from generator.files import MAX_FILE_BYTES, decode_text, os_problem
 from generator.goodput.aiperf_rows import aiperf_row, is_aiperf_row, is_aiperf_warm_up
 from generator.goodput.clocks import BadRow, as_row, parse_row, refuse_constant
 from generator.goodput.token_rows import is_token_row, is_token_warm_up, token_row
@@ -41,18 +41,17 @@ def read_trace(path: Path) -> Trace:
     """
     source = str(path)
     try:
-        with path.open("rb") as lines:
-            is_array = _without_mark(lines.read(64)).lstrip()[:1] == b"["
-            lines.seek(0)
-            if not is_array:
-                return _trace(enumerate(lines, 1), source)
+        with path.open("rb") as stream:
+            if _without_mark(stream.peek()).lstrip()[:1] != b"[":
+                return _trace(enumerate(stream, 1), source)
+            content = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InvalidInput(os_problem(error, source)) from error
-    if path.stat().st_size > MAX_FILE_BYTES:
+    if len(content) > MAX_FILE_BYTES:
         message = f"an array of over {MAX_FILE_BYTES // 2**20} MiB"
         hint = "write it as JSON Lines, which may be of any length: jq -c .[]"
         raise InvalidInput(Problem(message=message, hint=hint, source=source))
-    return _trace(_elements(read_text(path, source), source), source)
+    return _trace(_elements(decode_text(content, source), source), source)
 
 
 def _without_mark(content: bytes) -> bytes:
