@@ -356,7 +356,7 @@ def test_results_are_never_replaced_by_an_answer_about_them(tmp_path: Path) -> N
     before = results.read_bytes()
     for out in (results, link):
         done = run(results, "--out", out)
-        assert (done.exit_code, "would replace the results" in done.stderr) == (2, True)
+        assert (done.exit_code, "which it would replace" in done.stderr) == (3, True)
     assert results.read_bytes() == before
 
 

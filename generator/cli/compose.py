@@ -29,6 +29,7 @@ from generator.composition.view import (
 from generator.composition.written_groups import groups_lines
 from generator.estimation import named_by, profiles_of
 from generator.facts import MeasuredProfile
+from generator.files import keep_inputs
 from generator.spec.reader import load_spec
 from generator.spec.rewriting import with_sections, write_spec
 from generator.workload import parse_concurrencies
@@ -96,6 +97,8 @@ def compose(
         defaults=defaults,
         profiles=(*profiles, *profiles_of(read)),
     )
+    if write is not None:
+        keep_inputs(write, results, *([against] if against else []))
     points = read_all((results,))
     phases = read_phases(points, read.workload, read.cluster.gpu, may_mix=may_mix)
     with progress("composing") as tick:

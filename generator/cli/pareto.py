@@ -13,7 +13,7 @@ from generator import __version__
 from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table, talk
 from generator.errors import InvalidInput, Problem
-from generator.files import write_bytes_atomically, write_text_atomically
+from generator.files import keep_inputs, write_bytes_atomically, write_text_atomically
 from generator.pareto.axes import AXIS_NAMES, CONCURRENCY, axis
 from generator.pareto.best_at import INTERACTIVITIES
 from generator.pareto.document import pareto_csv, pareto_document
@@ -42,14 +42,6 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[fl
     if not (start < stop and math.isfinite(stop - start)):
         raise click.BadParameter(f"{value!r} is not ascending")
     return start, stop
-
-
-def _is_same(out: Path, path: Path) -> bool:
-    """Whether two names are of one file; of what cannot be looked at, others say why."""
-    try:
-        return out.samefile(path)
-    except OSError:
-        return False
 
 
 def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
@@ -127,8 +119,8 @@ def pareto(
     suffixes = (*_WRITERS, _PAGE)
     if out is not None and out.suffix not in suffixes:
         raise click.UsageError(f"--out takes a name that ends in {', '.join(suffixes)}")
-    if out is not None and any(_is_same(out, path) for path in results):
-        raise click.UsageError(f"--out would replace the results: {out}")
+    if out is not None:
+        keep_inputs(out, *results)
     if figure is not None and (out is None or out.suffix not in _FIGURES):
         raise click.UsageError("--figure goes with --out of a figure: .svg or .png")
     if figure == "phase" and x_name not in (None, CONCURRENCY):

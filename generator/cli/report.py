@@ -16,7 +16,7 @@ from generator.cli.progress import progress
 from generator.errors import InvalidInput, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
-from generator.files import write_text_atomically
+from generator.files import keep_inputs, write_text_atomically
 from generator.report.build import report as report_page
 from generator.report.inputs import ReportInputs, link_to, recipes_below, summary_of
 from generator.report.page import render_page
@@ -49,6 +49,7 @@ def report(
     deployment's curve, the frontier, accuracy, invalid points, what was held fixed, recipes, how to
     reproduce it, and for each figure the file it is from.
     """
+    keep_inputs(out, results, spec)
     with progress("writing the page") as tick:
         tick("reading results")
         points = read_all((results,))
