@@ -14,11 +14,13 @@ from jsonschema import Draft202012Validator
 
 from generator.collection.ran_recipe import read_ran_recipe
 from generator.composition.compose import Composition, compose
+from generator.composition.explanation import choice_reasons
 from generator.composition.grouping import group_candidates
 from generator.composition.pairs import Target
 from generator.composition.phase_frontier import decode_at, frontier, prefill_at
 from generator.composition.phase_points import EngineKind, PhasePoint, Phases, read_phases
 from generator.composition.rate_matching import match_rates
+from generator.errors import NothingFits
 from generator.estimation import named_by
 from generator.results.point import Invalidity, MeasuredPoint, Origin
 from generator.results.point_file import points_text, read_points
@@ -28,7 +30,7 @@ from generator.spec.spec import Spec
 from generator.workload import Workload
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, run, spec_folder
-from tests.synthetic_studies import synthetic_studies
+from tests.synthetic_studies import PREFILL, synthetic_studies
 
 QWEN38 = REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
 RESULTS = REPOSITORY / "tests/data/studies/qwen38_synthetic.jsonl"
@@ -148,20 +150,30 @@ def test_rates(
 
 
 @pytest.mark.parametrize(
-    ("load", "leader", "reason"),
+    ("load", "leader", "reason", "instead"),
     [
-        (256, EngineKind(name="TEP8", num_speculative_tokens=3), "holds 172.35 of 256 requests"),
-        (512, EngineKind(name="TEP8"), "block size forced from 1056 to 2112"),
-        (1024, EngineKind(name="TEP8"), "holds 393.25 of 1024 requests of 9216 tokens"),
+        (
+            256, EngineKind(name="TEP8", num_speculative_tokens=3),
+            "holds 172.35 of 256 requests",
+            "and with 2xTEP8 1,902 tokens/s per GPU, this one 2,853",
+        ),
+        (
+            512, EngineKind(name="TEP8"),
+            "block size forced from 1056 to 2112", "and with 2xTEP8 2,796 tokens/s per GPU",
+        ),
+        (1024, EngineKind(name="TEP8"), "holds 393.25 of 1024 requests of 9216 tokens", ""),
     ],
-)
+)  # fmt: skip
 def test_what_wins_the_study_may_not_hold_the_workload(
-    load: int, leader: EngineKind, reason: str, qwen38: Composition
+    load: int, leader: EngineKind, reason: str, instead: str, qwen38: Composition
 ) -> None:
     (choice,) = [choice for choice in qwen38.choices if choice.concurrency == load]
     assert choice.measured[0].kind == leader
-    (rejection,) = [each for each in choice.rejected if each.decode.kind == leader]
-    assert reason in rejection.reason
+    (first, *_) = choice_reasons(choice)
+    assert first.startswith(f"{leader} does more")
+    assert reason in first
+    assert instead in first
+    assert bool(instead) is not (leader in {each.decode.kind for each in choice.rejected})
     assert choice.chosen is not None
     assert choice.chosen.decode.kind == EngineKind(name="TP4DP4+EP", num_speculative_tokens=3)
 
@@ -177,9 +189,7 @@ def test_differences_to_the_published_set_are_explained(qwen38: Composition) -> 
         " of which 4 run"
     )
     assert reasons[512][0].startswith("TEP8 does more (0.910 requests/s per GPU), but with")
-    assert reasons[128][0].endswith(
-        "with its prefill workers 2,168 tokens/s per GPU, this one 2,373"
-    )
+    assert reasons[128][0].endswith("with 1xTP2DP4+EP 2,168 tokens/s per GPU, this one 2,373")
 
 
 def test_saving(qwen38: Composition) -> None:
@@ -203,6 +213,89 @@ def test_margin_is_an_input(margin: float, workers: int) -> None:
     assert choice.chosen.match.workers == workers
 
 
+# --- other rates ----------------------------------------------------------------------------------
+
+# Of the stated model: most requests/s, requests at half of it. Every other rate stays.
+OTHER_RATES = [
+    pytest.param(
+        {"TP1PP8+EP": (20.0, 1.0)}, 16, "1xTP4DP2+EP + 1xTEP8 MTP3",
+        "another prefill reads more, but with 1xTP1PP8+EP roles cannot pair: pipeline parallelism",
+        id="pipelines read the most but cannot pair",
+    ),
+    pytest.param(
+        {"DEP16": (30.0, 0.2)}, 1, "1xTP4DP2+EP + 1xTEP8 MTP3",
+        "prefill DEP16 reads more (1.562 requests/s per GPU, TP4DP2+EP 0.275), but with 1xDEP16"
+        " 66 tokens/s per GPU, this one 100",
+        id="the best per GPU is more than the load needs",
+    ),
+    pytest.param(
+        {"DEP16": (30.0, 0.2)}, 2560, "1xDEP16 + 1xTP4DP4+EP", "TP4DP4+EP leads decode",
+        id="data parallelism reads the most",
+    ),
+    pytest.param(
+        {name: (most / 20, half) for name, (most, half) in PREFILL.items()}, 64,
+        "8xTP4DP2+EP + 1xTEP8", "but needs more prefill workers than the cluster holds",
+        id="eight workers are each at a low load, where another layout is best",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rates", "load", "expected", "reason"), OTHER_RATES)
+def test_other_prefill_rates(
+    rates: dict[str, tuple[float, float]], load: int, expected: str, reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tests.synthetic_studies.PREFILL", PREFILL | rates)
+    spec = load_spec(QWEN38)
+    read = read_phases(synthetic_studies(QWEN38), spec.workload, spec.cluster.gpu)
+    (choice,) = compose(read, target(spec), concurrencies=(load,)).choices
+    assert str(choice.chosen) == expected
+    assert reason in "; ".join(choice_reasons(choice))
+
+
+def test_the_only_pair_that_holds_the_load_is_found_behind_the_frontier() -> None:
+    """TP4DP2+EP reads more, but forces TEP8 to blocks with which it holds 393 requests."""
+    kept = [
+        point
+        for point in points()
+        if point.subject.phase == "prefill" or point.subject.configuration == "1xTEP8"
+    ]
+    spec = load_spec(QWEN38)
+    read = read_phases(kept, spec.workload, spec.cluster.gpu)
+    (choice,) = compose(read, target(spec), concurrencies=(512,)).choices
+    assert str(choice.chosen) == "2xTEP8 + 1xTEP8"
+    assert choice.chosen is not None
+    assert choice.chosen.capacity.held == pytest.approx(524.42, abs=0.01)
+
+
+def test_engines_with_one_reason_are_named_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = {name: (most / 100, half) for name, (most, half) in PREFILL.items()}
+    monkeypatch.setattr("tests.synthetic_studies.PREFILL", slow)
+    spec = load_spec(QWEN38)
+    read = read_phases(synthetic_studies(QWEN38), spec.workload, spec.cluster.gpu)
+    with pytest.raises(NothingFits) as caught:
+        compose(read, target(spec), concurrencies=(2560,))
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        "nothing serves concurrency 2560: TP4DP4+EP, TP4DP8+EP MTP3, TP4DP8+EP, TEP16:"
+        " needs more prefill workers than the cluster holds"
+    )
+
+
+def test_prefill_that_was_measured_above_the_load_only_is_told() -> None:
+    kept = [
+        point
+        for point in points()
+        if point.subject.phase == "decode" or point.subject.concurrency >= 4
+    ]
+    spec = load_spec(QWEN38)
+    read = read_phases(kept, spec.workload, spec.cluster.gpu)
+    low, high = compose(read, target(spec), concurrencies=(2, 8)).choices
+    assert low.chosen is None
+    assert low.refusal.endswith(": no prefill engine was measured at as few as 2")
+    assert high.chosen is not None
+
+
 # --- frontiers and rates --------------------------------------------------------------------------
 
 
@@ -220,13 +313,19 @@ def phase_point(
     )
 
 
-def values(point: PhasePoint) -> tuple[float, float]:
-    return point.requests_per_s_per_gpu, -(point.wait_ms or float("inf"))
+def values(point: PhasePoint) -> tuple[float, float, int]:
+    wait = point.wait_ms or float("inf")
+    return point.requests_per_s_per_gpu, -wait, -point.kind.gpus
 
 
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1))
-def test_frontier_is_what_nothing_beats(pairs: list[tuple[int, int]]) -> None:
-    listed = [phase_point(rate, wait) for rate, wait in pairs]
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 5), st.integers(1, 5), st.sampled_from(["TEP8", "TEP16"])),
+        min_size=1,
+    )
+)
+def test_frontier_is_what_nothing_beats(rows: list[tuple[int, int, str]]) -> None:
+    listed = [phase_point(rate, wait, name=name) for rate, wait, name in rows]
     kept = frontier(listed)
     assert kept
     for point in listed:

@@ -25,13 +25,16 @@ class Comparison:
     reasons: tuple[str, ...]
 
 
-def decode_reasons(choice: Choice) -> Iterator[str]:
-    """Why this decode engine, given those that do more alone per GPU at this concurrency."""
-    chosen = choice.chosen
-    if chosen is None:
-        for rejection in choice.rejected:
-            yield f"{rejection.decode.kind}: {rejection.reason}"
+def choice_reasons(choice: Choice) -> Iterator[str]:
+    """Why these engines, given those that do more alone per GPU at this concurrency."""
+    if choice.chosen is None:
+        yield choice.refusal
         return
+    yield from _decode_reasons(choice, choice.chosen)
+    yield from _prefill_reasons(choice, choice.chosen)
+
+
+def _decode_reasons(choice: Choice, chosen: Candidate) -> Iterator[str]:
     others = {each.decode.kind: each for each in reversed(choice.others)}
     refused = {each.decode.kind: each.reason for each in choice.rejected}
     for point in choice.measured:
@@ -43,10 +46,30 @@ def decode_reasons(choice: Choice) -> Iterator[str]:
         if point.kind in refused:
             yield f"{point.kind} does more ({rate}), but {refused[point.kind]}"
         elif point.kind in others:
+            yield f"{point.kind} does more ({rate}), but {_less(others[point.kind], chosen)}"
+
+
+def _less(other: Candidate, chosen: Candidate) -> str:
+    """What another deployment gives, and why it is not of better prefill workers."""
+    figures = (
+        f"with {other.match.workers}x{other.prefill.name}"
+        f" {other.tokens_per_s_per_gpu:,.0f} tokens/s per GPU, this one"
+        f" {chosen.tokens_per_s_per_gpu:,.0f}"
+    )
+    return f"{other.refusal}, and {figures}" if other.refusal else figures
+
+
+def _prefill_reasons(choice: Choice, chosen: Candidate) -> Iterator[str]:
+    """Prefill engines that read more per GPU than the chosen one, and what speaks against them."""
+    if chosen.refusal:
+        yield f"another prefill reads more, but {chosen.refusal}"
+    mine = chosen.match.prefill.requests_per_s_per_gpu
+    for other in choice.others:
+        rate = other.match.prefill.requests_per_s_per_gpu
+        if other.decode.kind == chosen.decode.kind and rate > mine:
             yield (
-                f"{point.kind} does more ({rate}), but with its prefill workers"
-                f" {others[point.kind].tokens_per_s_per_gpu:,.0f} tokens/s per GPU, this one"
-                f" {chosen.tokens_per_s_per_gpu:,.0f}"
+                f"prefill {other.prefill.name} reads more ({rate:.3f} requests/s per GPU,"
+                f" {chosen.prefill.name} {mine:.3f}), but {_less(other, chosen)}"
             )
 
 
@@ -87,7 +110,7 @@ def _comparison(
     if choice is None or chosen is None:
         reasons = ["not among the concurrencies composed"]
         if choice is not None:
-            reasons = [*decode_reasons(choice)] or ["no decode engine was measured at it"]
+            reasons = [*choice_reasons(choice)]
     else:
         reasons = [*_differences(chosen, choice, theirs, decode, phases, checker)]
     prefill = (theirs.prefill.workers, str(theirs.prefill.layout))
@@ -95,7 +118,7 @@ def _comparison(
         chosen.shape == (*prefill, decode) and theirs.decode.workers == 1
     )
     if agrees and choice is not None:
-        reasons = [*decode_reasons(choice)]
+        reasons = [*choice_reasons(choice)]
     return Comparison(
         concurrency=concurrency,
         file=theirs.file,
