@@ -295,6 +295,75 @@ def test_repeats_give_the_variation(ladder: Ladder) -> None:
     assert answers(verdicts(ladder, steady))[2] == ()
 
 
+def test_the_variation_is_that_of_goodput(ladder: Ladder) -> None:
+    """Throughput repeats to the token; what of it met the limits does not."""
+    limits = Goodput(ttft_ms=1, max_gap_ms=1, requests_per_s=1, tokens_per_s=100)
+    lower = point(2, 200, goodput=limits)
+    repeats = [point(4, 400, goodput=replace(limits, tokens_per_s=each)) for each in (80, 160)]
+    rule, reason = only_stop(verdicts(ladder, [lower, *repeats]))
+    assert (rule, reason) == (
+        Rule.NO_GOODPUT_GAIN, "goodput +20.0% from 2 to 4, variation of its repeats 66.7%",
+    )  # fmt: skip
+    nothing = [point(4, 400, goodput=replace(limits, tokens_per_s=0)) for _ in range(2)]
+    assert only_stop(verdicts(ladder, [lower, *nothing]))[1].startswith("goodput -100.0%")
+
+
+SLOW = {"latencies": Latencies(ttft=latency(501, 900))}
+QUICK = {"latencies": Latencies(ttft=latency(100, 200))}
+CHANCE = [
+    pytest.param({"rate": 150}, {}, Rule.NO_GOODPUT_GAIN, id="goodput"),
+    pytest.param(SLOW, QUICK, Rule.LATENCY_OBJECTIVE, id="latency"),
+    pytest.param(
+        {"preemptions": 9}, {"preemptions": 0}, Rule.PERSISTENT_PREEMPTION, id="preempted"
+    ),
+    pytest.param(
+        {"requests": Requests(completed=16, offered=32, failed=16)}, {}, Rule.FAILURES, id="failed"
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "above", "rule"), CHANCE)
+def test_what_a_higher_rung_does_not_have_was_chance(
+    changes: dict[str, Any], above: dict[str, Any], rule: Rule, ladder: Ladder
+) -> None:
+    limits = StopLimits(ttft_ms=500)
+    stopped = verdicts(ladder, measured(changes), limits)
+    assert only_stop(stopped)[0] == rule
+    runs = verdicts(ladder, [*measured(changes), point(8, 800, **above)], limits)
+    assert answers(runs) == ((1, 2, 4, 8), (16, 32), ())
+    assert all(each.rule is None for each in runs.ladders[0].verdicts)
+
+
+UNKNOWN = [
+    pytest.param(SLOW, {"latencies": Latencies()}, id="latency"),
+    pytest.param({"preemptions": 9}, {}, id="preempted"),
+    pytest.param(
+        {"requests": Requests(completed=16, offered=32, failed=16)},
+        {"invalid": (Invalidity(code="truncated", message="the file ends early"),)},
+        id="failed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "above"), UNKNOWN)
+def test_a_higher_rung_that_cannot_tell_changes_nothing(
+    changes: dict[str, Any], above: dict[str, Any], ladder: Ladder
+) -> None:
+    higher = point(8, 800, **above)
+    runs = verdicts(ladder, [*measured(changes), higher], StopLimits(ttft_ms=500))
+    assert answers(runs)[2][-2:] == (16, 32)
+
+
+def test_goodput_is_compared_with_the_best_below(ladder: Ladder) -> None:
+    """It recovers from 150, but not to the 200 that 2 had."""
+    runs = verdicts(ladder, [*growing(1, 2), point(4, 150), point(8, 160)])
+    assert answers(runs) == ((1, 2, 4, 8), (), (16, 32))
+    assert [each.reason for each in runs.ladders[0].verdicts if each.rule][:2] == [
+        "goodput -25.0% from 2 to 4, variation assumed 3.0%",
+        "goodput -20.0% from 2 to 8, variation assumed 3.0%",
+    ]
+
+
 def test_one_bad_repeat_is_not_persistent(ladder: Ladder) -> None:
     repeats = [*growing(1, 2, 4), point(4, 400, preemptions=32), point(4, 400, preemptions=0)]
     assert answers(verdicts(ladder, repeats))[2] == ()
@@ -369,6 +438,22 @@ def test_no_rung_beyond_what_another_recipe_beats(ladder: Ladder) -> None:
     fast = replace(fast, duration_s=fast.duration_s / 1000)
     runs = next_runs([*growing(1, 2, 4, 8, 16, 32), fast], [ladder, better], StopLimits())
     assert suggested(runs) == []
+
+
+def test_what_a_prefill_study_s_user_waits_for_is_the_first_token(ladder: Ladder) -> None:
+    """Two output tokens have a TPOT, the same everywhere: it tells no engine from another."""
+    alone = replace(ladder, phase="prefill")
+    better = replace(alone, digests=frozenset({"f" * 16}), concurrencies=(1,))
+
+    def read(made: MeasuredPoint, ttft_ms: float, digest: str = DIGEST) -> MeasuredPoint:
+        spoken = Latencies(ttft=latency(ttft_ms, ttft_ms), tpot=latency(10, 10))
+        subject = replace(made.subject, phase="prefill", digest=digest)
+        return replace(made, subject=subject, latencies=spoken)
+
+    slow = [read(each, 900) for each in growing(1, 2, 4, 8, 16, 32)]
+    fast = read(point(1, 9000), 100, "f" * 16)
+    assert suggested(next_runs(slow, [alone], StopLimits())) != []
+    assert suggested(next_runs([*slow, fast], [alone, better], StopLimits())) == []
 
 
 # --- whole specs ----------------------------------------------------------------------------------

@@ -100,8 +100,8 @@ def _is_beaten(rung: Rung, others: Sequence[MeasuredPoint], limits: StopLimits) 
 
 
 def _speed(point: MeasuredPoint) -> float:
-    """What a user sees: tokens per second, or where none follow the first, how soon that comes."""
-    if point.tokens_per_s_per_user is not None:
+    """What a user sees: tokens per second, or how soon the first comes where that is all."""
+    if point.subject.phase != "prefill" and point.tokens_per_s_per_user is not None:
         return point.tokens_per_s_per_user
     ttft = point.latencies.ttft.median if point.latencies.ttft else None
     return 1000 / ttft if ttft else 0.0
