@@ -16,10 +16,11 @@ from generator.collection.ran_recipe import read_ran_recipe
 from generator.composition.compose import Composition, compose
 from generator.composition.explanation import choice_reasons
 from generator.composition.grouping import group_candidates
-from generator.composition.pairs import Target
+from generator.composition.pairs import PairCapacity, Target
 from generator.composition.phase_frontier import decode_at, frontier, prefill_at
 from generator.composition.phase_points import EngineKind, PhasePoint, Phases, read_phases
-from generator.composition.rate_matching import match_rates
+from generator.composition.proposals import Candidate, Choice
+from generator.composition.rate_matching import RateMatch, match_rates
 from generator.errors import NothingFits
 from generator.estimation import named_by
 from generator.results.point import Invalidity, MeasuredPoint, Origin
@@ -253,6 +254,26 @@ def test_other_prefill_rates(
     assert reason in "; ".join(choice_reasons(choice))
 
 
+def test_of_engines_that_take_the_same_nodes_the_one_with_more_room_is_explained() -> None:
+    """An engine of two GPUs takes a node of four: better per GPU, it has less to give."""
+
+    def before_tep8(name: str, rate: float) -> Candidate:
+        match = RateMatch(workers=1, prefill=phase_point(rate, name=name), needed=1, margin=0.1)
+        return Candidate(
+            concurrency=1, prefill=EngineKind(name=name), decode=phase_point(1), match=match,
+            gpus=12, capacity=PairCapacity(refusal=""), request_tokens=9216,
+        )  # fmt: skip
+
+    choice = Choice(
+        concurrency=1, measured=(phase_point(1),), chosen=before_tep8("TP4", 8),
+        others=(before_tep8("TP2", 5),), rejected=(),
+    )  # fmt: skip
+    assert [*choice_reasons(choice)][1] == (
+        "prefill TP2 reads more (2.500 requests/s per GPU, TP4 2.000), but 1xTP2 on as many GPUs"
+        " supplies 4.50 requests/s, this one 7.20"
+    )
+
+
 def test_the_only_pair_that_holds_the_load_is_found_behind_the_frontier() -> None:
     """TP4DP2+EP reads more, but forces TEP8 to blocks with which it holds 393 requests."""
     kept = [
@@ -421,6 +442,27 @@ def test_written_spec_is_taken_by_generate_and_passes_the_check(
     assert Path("out/3xtp2dep4-1xtp4dep4-mtp3-cc1024.yaml").exists()
     report = json.loads(run("check", "out", "--format", "json").stdout)
     assert [each for each in report["findings"] if each["severity"] == "error"] == []
+
+
+def test_accuracy_runs_of_replaced_deployments_are_of_all_composed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SPEC.replace("name: tiny", "name: qwen38") + (
+        'accuracy: {file: "{file}-acc", benchmark: {type: gsm8k, repeat: 5}, of: [a]}\n'
+    )
+    monkeypatch.chdir(spec_folder(tmp_path, REPOSITORY, text))
+    result = run("compose", str(RESULTS), "spec.yaml", "--write", "next.yaml")
+    assert result.exit_code == 0
+    written = load_spec(Path("next.yaml"))
+    assert {each.file for each in written.deployments} == {
+        "1xtp4dep2-1xtep8-mtp3-cc4", "1xtp4dep2-1xtep8-mtp3-cc4-acc",
+    }  # fmt: skip
+
+
+def test_the_proposal_is_told_although_it_cannot_be_written() -> None:
+    result = run("compose", str(RESULTS), str(QWEN38), "--write", str(QWEN38))
+    assert result.exit_code == 3
+    assert "| conc. |" in result.stdout
 
 
 def test_json() -> None:

@@ -26,7 +26,7 @@ from generator.composition.view import (
     reason_rows,
     saving_notes,
 )
-from generator.composition.written_groups import groups_lines
+from generator.composition.written_groups import written_sections
 from generator.estimation import named_by, profiles_of
 from generator.facts import MeasuredProfile
 from generator.spec.reader import load_spec
@@ -107,14 +107,13 @@ def compose(
             against=other.deployments if other else (),
             on_load=tick,
         )
-    if write is not None:
-        text = with_sections(read, {"groups": groups_lines(composition)})
-        write_spec(write, text, read)
-        talk(f"wrote {write}; render it: pdrecipe generate {write}")
     if as_json:
         echo(json.dumps(composition_document(composition), indent=2))
     else:
         _show(composition, str(against))
+    if write is not None:
+        write_spec(write, with_sections(read, written_sections(composition)), read)
+        talk(f"wrote {write}; render it: pdrecipe generate {write}")
 
 
 def _show(composition: Composition, against: str) -> None:

@@ -67,9 +67,16 @@ def _prefill_reasons(choice: Choice, chosen: Candidate) -> Iterator[str]:
     for other in choice.others:
         rate = other.match.prefill.requests_per_s_per_gpu
         if other.decode.kind == chosen.decode.kind and rate > mine:
+            workers = f"{other.match.workers}x{other.prefill.name}"
+            less = (
+                f"{workers} on as many GPUs supplies {other.match.supplied:.2f} requests/s,"
+                f" this one {chosen.match.supplied:.2f}"
+                if other.gpus == chosen.gpus
+                else _less(other, chosen)
+            )
             yield (
                 f"prefill {other.prefill.name} reads more ({rate:.3f} requests/s per GPU,"
-                f" {chosen.prefill.name} {mine:.3f}), but {_less(other, chosen)}"
+                f" {chosen.prefill.name} {mine:.3f}), but {less}"
             )
 
 
