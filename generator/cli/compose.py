@@ -30,7 +30,7 @@ from generator.composition.written_groups import written_sections
 from generator.estimation import named_by, profiles_of
 from generator.facts import MeasuredProfile
 from generator.spec.reader import load_spec
-from generator.spec.rewriting import with_sections, write_spec
+from generator.spec.rewriting import rendering_hint, with_sections, write_spec
 from generator.workload import parse_concurrencies
 
 
@@ -107,13 +107,13 @@ def compose(
             against=other.deployments if other else (),
             on_load=tick,
         )
+    if write is not None:
+        write_spec(write, with_sections(read, written_sections(composition)), read)
+        talk(f"wrote {write}; {rendering_hint(write, read)}")
     if as_json:
         echo(json.dumps(composition_document(composition), indent=2))
     else:
         _show(composition, str(against))
-    if write is not None:
-        write_spec(write, with_sections(read, written_sections(composition)), read)
-        talk(f"wrote {write}; render it: pdrecipe generate {write}")
 
 
 def _show(composition: Composition, against: str) -> None:
