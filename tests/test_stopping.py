@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,12 @@ from generator.results.point import (
     Tokens,
 )
 from generator.results.point_file import points_text
+from generator.spec.reader import load_spec
 from generator.stopping.ladders import Capacity, Ladder, planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
+from generator.stopping.room import highest_held, room_beyond, sizing_of_spec
 from generator.stopping.rules import Rule, StopLimits
+from generator.studies.ladders import plan_studies
 from generator.sweep.points import recipe_digest
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, edited, run, spec_folder
@@ -61,6 +64,7 @@ def ladder(tmp_path_factory: pytest.TempPathFactory) -> Ladder:
         digests=frozenset({DIGEST}),
         concurrencies=(1, 2, 4, 8, 16, 32),
         capacity=capacity,
+        room=64,
     )
 
 
@@ -415,19 +419,52 @@ def test_a_wide_gap_where_goodput_moves(ladder: Ladder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capacity", "expected"),
+    ("room", "slots", "expected"),
     [
-        ({}, [(64, "goodput still grows, +100.0% to 32")]),
-        ({"held": 40.0}, [(40, "goodput still grows, +100.0% to 32")]),
-        ({"held": 32.5}, []),
-        ({"slots": 48}, [(64, f"goodput still grows, +100.0% to 32; {RESIZED}")]),
+        (64, 2000, [(64, "goodput still grows, +100.0% to 32")]),
+        (40, 2000, [(40, "goodput still grows, +100.0% to 32")]),
+        (32, 2000, []),
+        (64, 48, [(64, f"goodput still grows, +100.0% to 32; {RESIZED}")]),
     ],
 )
 def test_beyond_the_last_rung(
-    capacity: dict[str, Any], expected: list[tuple[int, str]], ladder: Ladder
+    room: int, slots: int, expected: list[tuple[int, str]], ladder: Ladder
 ) -> None:
-    larger = replace(ladder, capacity=replace(ladder.capacity, **capacity))
+    larger = replace(ladder, room=room, capacity=replace(ladder.capacity, slots=slots))
     assert suggested(verdicts(larger, growing(1, 2, 4, 8, 16, 32))) == expected
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(lambda _: 1000.0, 64, id="room enough"),
+        pytest.param(lambda _: 40.9, 40, id="ends between"),
+        pytest.param(lambda _: 32.9, 32, id="ends at the last"),
+        pytest.param(lambda _: 3.0, 32, id="less than it has"),
+        pytest.param(lambda load: 70.0 - load / 2, 38, id="sized for more it holds less"),
+        pytest.param(lambda load: 0.0 if load > 50 else 99.0, 48, id="too large does not start"),
+        pytest.param(lambda _: 0.0, 32, id="nothing starts"),
+    ],
+)
+def test_room_is_what_an_engine_sized_for_it_holds(
+    held: Callable[[int], float], expected: int
+) -> None:
+    found = highest_held(32, held)
+    assert found == expected
+    assert found == 32 or held(found) >= found
+
+
+def test_what_is_suggested_is_planned_where_it_is_asked_for() -> None:
+    """TEP8 sized for 1,024 holds 1,573 requests; sized for 1,573 it does not."""
+    spec = load_spec(REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml")
+    (study,) = [each for each in spec.studies if each.engine.file == "decode-tep8"]
+    sizing = sizing_of_spec(spec)
+    for rungs, planned in (((1024, 1573), (1024,)), ((1024, 1552), (1024, 1552))):
+        asked = replace(spec, studies=(replace(study, concurrencies=rungs, highest=None),))
+        (found,) = plan_studies(asked, sizing.architecture, sizing.gpu, sizing.defaults).planned
+        assert found.probe.spec.concurrencies == planned
+    last = replace(study.engine, concurrency=1024, concurrencies=(1024,))
+    assert room_beyond(sizing, last) == 1552
 
 
 def test_no_rung_beyond_what_another_recipe_beats(ladder: Ladder) -> None:

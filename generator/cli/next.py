@@ -91,7 +91,7 @@ def next(  # noqa: A001 - the command's name
         preemption_share=preemption_share,
         failure_share=failure_share,
     )
-    ladders = planned_ladders(estimate)
+    ladders = planned_ladders(estimate, profiles)
     runs = next_runs(read_all((results,)), ladders, limits, may_mix=may_mix)
     if as_json:
         echo(json.dumps(next_document(runs), indent=2))

@@ -9,9 +9,8 @@ from math import isqrt
 
 from generator.results.point import MeasuredPoint
 from generator.stopping.ladders import Ladder
+from generator.stopping.room import DOUBLING
 from generator.stopping.rules import Rule, Rung, Stop, StopLimits, gain, variation
-
-_DOUBLING = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def _between(
         stop = at.get(higher.concurrency)
         if stop is not None and stop.rule is not Rule.NO_GOODPUT_GAIN:
             yield middle, f"{stop.rule} sets in above {lower.concurrency}: {stop.reason}"
-        elif higher.concurrency > _DOUBLING * lower.concurrency:
+        elif higher.concurrency > DOUBLING * lower.concurrency:
             grown = gain(lower, higher)
             chance, basis = variation(lower, higher, limits)
             if grown is not None and abs(grown) > chance:
@@ -78,7 +77,7 @@ def _beyond(
     if found or len(measured) < 2 or measured[-1].concurrency < ladder.concurrencies[-1]:
         return
     last = measured[-1]
-    room = min(_DOUBLING * last.concurrency, int(ladder.capacity.held))
+    room = min(DOUBLING * last.concurrency, ladder.room)
     grown = gain(measured[-2], last)
     if room <= last.concurrency or grown is None or _is_beaten(last, others, limits):
         return
