@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,24 @@ def test_saving(qwen38: Composition) -> None:
     assert saving.composed.gpu_hours == pytest.approx(24.3, abs=0.05)
     assert (saving.product.points, saving.refused) == (2470, 986)
     assert saving.share_saved == pytest.approx(0.977, abs=0.001)
+
+
+def test_that_nothing_is_saved_is_told(tmp_path: Path) -> None:
+    """One pair and one load: the product is one point, the studies were all rungs of both."""
+    results = tmp_path / "results.jsonl"
+    kept = [point for point in points() if point.subject.configuration == "1xTEP8"]
+    results.write_text(points_text(kept), encoding="utf-8")
+    told = run("compose", str(results), str(QWEN38), "--concurrencies", "1").stdout
+    assert re.search(r"Nothing saved: [\d,]+% more\.", " ".join(told.split()))
+
+
+def test_a_load_between_two_rungs_is_told_as_the_one_below() -> None:
+    result = run("compose", str(RESULTS), str(QWEN38), "--concurrencies", "256x300")
+    told = result.stdout.splitlines()
+    assert (
+        "300  TP4DP4+EP MTP3 leads decode: 0.619 requests/s per GPU at 256, the rung below" in told
+    )
+    assert not any(line.startswith("256") and "rung below" in line for line in told)
 
 
 @pytest.mark.parametrize(("margin", "workers"), [(0.0, 2), (0.1, 2), (0.2, 3)])
@@ -516,6 +535,19 @@ def test_results_that_cannot_be_used(change: str, message: str, tmp_path: Path) 
     result = run("compose", str(results), str(QWEN38))
     assert result.exit_code == 3
     assert all(message in line for line in result.stderr.splitlines())
+
+
+def test_results_of_recipes_that_changed_are_told(tmp_path: Path) -> None:
+    (first, second, *others) = points()
+    stale = [
+        replace(each, subject=replace(each.subject, digest="f" * 16)) for each in (first, second)
+    ]
+    other = replace(others[0], subject=replace(others[0].subject, recipe="x", digest="f" * 16))
+    results = tmp_path / "results.jsonl"
+    results.write_text(points_text([*stale, other, *others[1:]]), encoding="utf-8")
+    notes = json.loads(run("compose", str(results), str(QWEN38), "--json").stdout)["notes"]
+    assert notes == [f"CHANGED: 2 results of recipes that changed since: {first.subject.recipe}."]
+    assert json.loads(run("compose", str(RESULTS), str(QWEN38), "--json").stdout)["notes"] == []
 
 
 OF_DECODE = {"vllm.version": "0.26.0", "workload.isl": "1"}

@@ -41,7 +41,8 @@ def _decode_reasons(choice: Choice, chosen: Candidate) -> Iterator[str]:
         rate = f"{point.requests_per_s_per_gpu:.3f} requests/s per GPU"
         if point.kind == chosen.decode.kind:
             leads = " leads decode:" if point is choice.measured[0] else ":"
-            yield f"{point.kind}{leads} {rate}"
+            below = f" at {point.concurrency}, the rung below"
+            yield f"{point.kind}{leads} {rate}{below * (point.concurrency < choice.concurrency)}"
             return
         if point.kind in refused:
             yield f"{point.kind} does more ({rate}), but {refused[point.kind]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from generator.results.contract import (
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
 from generator.spec.studies import PHASES
+from generator.wording import plural
 from generator.workload import Workload
 
 _LENGTH_TOLERANCE = 0.05
@@ -89,13 +91,20 @@ class Phases:
 
 
 def read_phases(
-    points: Iterable[MeasuredPoint], workload: Workload, gpu: str, *, may_mix: bool = False
+    points: Iterable[MeasuredPoint],
+    workload: Workload,
+    gpu: str,
+    *,
+    planned: Mapping[str, frozenset[str]] | None = None,
+    may_mix: bool = False,
 ) -> Phases:
     """The phase studies among measured points, for a workload and a type of GPU.
 
     Of repeated points the one with the median rate stands; ``may_mix`` lets contracts differ, which
-    a note then says. Raises InvalidInput where a phase has no valid point, where contracts differ
-    and may not, or where points are of another GPU or their engines are not of one known kind.
+    a note then says. ``planned`` are the digests of the spec's studies by the name of the recipe:
+    a note tells of results that another recipe of that name had. Raises InvalidInput where a phase
+    has no valid point, where contracts differ and may not, or where points are of another GPU or
+    their engines are not of one known kind.
     """
     of_phases = [point for point in points if point.subject.phase in PHASES]
     problems = [*_other_gpus(of_phases, gpu)]
@@ -123,7 +132,11 @@ def read_phases(
         prefill=_curves(read["prefill"]),
         decode=_curves(read["decode"]),
         paid=tuple(each for phase in PHASES for each in read[phase]),
-        notes=(*map(_mixed_note, mixed), *_notes(of_phases, workload)),
+        notes=(
+            *map(_mixed_note, mixed),
+            *_changed(valid, planned or {}),
+            *_notes(of_phases, workload),
+        ),
     )
 
 
@@ -217,6 +230,24 @@ def _median(repeats: list[PhasePoint]) -> PhasePoint:
     """The repeat with the median rate, the lower one of an even number."""
     ordered = sorted(repeats, key=lambda point: point.requests_per_s)
     return ordered[(len(ordered) - 1) // 2]
+
+
+def _changed(
+    points: Iterable[MeasuredPoint], planned: Mapping[str, frozenset[str]]
+) -> Iterable[str]:
+    """What was measured with a recipe of a study's name that is not what the spec gives now."""
+    changed = Counter(
+        point.subject.recipe
+        for point in points
+        if point.subject.digest not in planned.get(point.subject.recipe, {point.subject.digest})
+    )
+    if changed:
+        first, *rest = sorted(changed)
+        more = f" and {len(rest)} more" if rest else ""
+        yield (
+            f"CHANGED: {plural(changed.total(), 'result')} of recipes that changed since: {first}"
+            f"{more}."
+        )
 
 
 def _notes(points: Iterable[MeasuredPoint], workload: Workload) -> Iterable[str]:

@@ -87,14 +87,15 @@ def reason_rows(composition: Composition) -> list[tuple[str, str]]:
 def saving_notes(composition: Composition) -> Iterator[str]:
     """What was and will be spent against the full product of both phases."""
     saving = composition.saving
+    share = saving.share_saved
+    saved = f"Saved: {share:.0%}." if share >= 0 else f"Nothing saved: {-share:,.0%} more."
     most = saving.most_workers
     workers = "1 worker" if most == 1 else f"1 to {most} workers"
     yield (
         f"Cost of measuring, warm-up and start-ups left out: the phases {_cost(saving.phases)}, the"
         f" composed set {_cost(saving.composed)}. Every prefill layout, {workers},"
         f" before every decode layout and MTP at every concurrency:"
-        f" {_cost(saving.product)}; {saving.refused:,} more cannot run. Saved:"
-        f" {saving.share_saved:.0%}."
+        f" {_cost(saving.product)}; {saving.refused:,} more cannot run. {saved}"
     )
     yield (
         f"A point takes {saving.requests_per_concurrency} requests for each concurrent one at the"

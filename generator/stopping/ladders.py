@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from generator.capacity.capacity import EngineCapacity
-from generator.documents import parse_document
 from generator.estimation import Estimate
 from generator.facts import MeasuredProfile
-from generator.generation.rendering import render_recipe
-from generator.recipe.recipe import Dialect, Recipe
+from generator.recipe.recipe import Recipe
 from generator.spec.spec import DeploymentSpec, ProbeSpec
 from generator.stopping.room import Sizing, room_beyond, sizing_of_spec
-from generator.sweep.points import recipe_digest
+from generator.sweep.rendered_recipes import rendered_digests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,7 @@ def _ladder(
         spec=spec,
         name=recipe.name,
         phase=phase,
-        digests=frozenset(_digest(recipe, dialect) for dialect in Dialect),
+        digests=rendered_digests(recipe),
         concurrencies=tuple(sorted(spec.concurrencies)),
         capacity=Capacity(
             slots=engine.pool.data_ranks * engine.resolved.max_num_seqs,
@@ -105,8 +103,3 @@ def _ladder(
         ),
         room=room_beyond(sizing, spec),
     )
-
-
-def _digest(recipe: Recipe, dialect: Dialect) -> str:
-    """The digest that a sweep gives the rendered recipe; its header does not count."""
-    return recipe_digest(parse_document(render_recipe(recipe, dialect, ()), recipe.name).data)
