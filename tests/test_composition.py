@@ -425,6 +425,22 @@ def test_repeats_count_by_their_median_and_invalid_ones_not_at_all() -> None:
     assert len(phases.paid) == 4
 
 
+def test_several_engines_side_by_side_count_as_one_at_its_share() -> None:
+    decode = next(point for point in points() if point.subject.phase == "decode")
+    one = next(
+        point
+        for point in points()
+        if point.subject.phase == "prefill" and point.subject.concurrency == 16
+    )
+    (pool,) = one.subject.pools
+    pair = replace(one.subject, concurrency=32, pools=(replace(pool, workers=2),))
+    two = replace(one, subject=pair, duration_s=one.duration_s / 2)
+    (alone,) = read_phases([one, decode], WORKLOAD, "gb300").prefill.values()
+    (beside,) = read_phases([two, decode], WORKLOAD, "gb300").prefill.values()
+    assert list(beside) == list(alone) == [16]
+    assert beside[16].requests_per_s == pytest.approx(alone[16].requests_per_s)
+
+
 def test_rates_are_of_the_workload_s_requests() -> None:
     phases = read_phases(points(), Workload(isl=4096, osl=500), "gb300")
     prefill = phases.prefill[EngineKind(name="TP2DP4+EP")][128]

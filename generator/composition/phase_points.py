@@ -18,6 +18,7 @@ from generator.results.contract import (
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
 from generator.spec.studies import PHASES
+from generator.units import ceil_div
 from generator.wording import plural
 from generator.workload import Workload
 
@@ -47,7 +48,7 @@ class EngineKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePoint:
-    """One engine alone at one concurrency.
+    """One engine alone at one concurrency: its share, where several ran side by side.
 
     ``requests_per_s`` counts requests of the target workload: prompts of its length read, or
     outputs of its length generated. ``wait_ms`` is what a user of the phase waits for, less being
@@ -185,7 +186,7 @@ def _phase_point(point: MeasuredPoint, workload: Workload) -> PhasePoint:
     wait = point.latencies.ttft if is_prefill else point.latencies.tpot
     return PhasePoint(
         kind=EngineKind(name=pool.layout or "", num_speculative_tokens=pool.num_speculative_tokens),
-        concurrency=point.subject.concurrency,
+        concurrency=ceil_div(point.subject.concurrency, pool.workers),
         requests_per_s=rate / pool.workers,
         wait_ms=wait.median if wait else None,
         gpus=point.gpus.total,
