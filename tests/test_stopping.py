@@ -407,7 +407,7 @@ def test_the_rung_between_kept_and_violated(ladder: Ladder) -> None:
     unplanned = replace(ladder, concurrencies=(1, 4, 16))
     assert suggested(verdicts(unplanned, [*growing(1, 4), slow], StopLimits(ttft_ms=500))) == [
         (2, "goodput +300.0% from 1 to 4, variation assumed 3.0%"),
-        (8, "latency-objective sets in above 4: p50 TTFT 900.0 ms at 16, above 500 ms"),
+        (8, "the ladder ends above 4: latency-objective, p50 TTFT 900.0 ms at 16, above 500 ms"),
     ]
 
 

@@ -57,7 +57,7 @@ def _between(
             continue
         stop = at.get(higher.concurrency)
         if stop is not None and stop.rule is not Rule.NO_GOODPUT_GAIN:
-            yield middle, f"{stop.rule} sets in above {lower.concurrency}: {stop.reason}"
+            yield middle, f"the ladder ends above {lower.concurrency}: {stop.rule}, {stop.reason}"
         elif higher.concurrency > DOUBLING * lower.concurrency:
             grown = gain(lower, higher)
             chance, basis = variation(lower, higher, limits)
