@@ -293,6 +293,32 @@ def test_of_engines_that_take_the_same_nodes_the_one_with_more_room_is_explained
     )
 
 
+def test_a_layout_measured_with_and_without_drafts_is_one_prefill_layout() -> None:
+    """MTP decode gets the rates of MTP prefill, the other those without; the product counts one."""
+    spec = load_spec(QWEN38)
+    plain = points()
+    drafting = [
+        replace(
+            point,
+            duration_s=2 * point.duration_s,
+            subject=replace(
+                point.subject, pools=(replace(point.subject.pools[0], num_speculative_tokens=3),)
+            ),
+        )
+        for point in plain
+        if point.subject.phase == "prefill"
+    ]
+    read = read_phases([*plain, *drafting], spec.workload, spec.cluster.gpu)
+    made = compose(read, target(spec), concurrencies=(16, 2560))
+    rates = [each.chosen.match.prefill.requests_per_s for each in made.choices if each.chosen]
+    single = compose(phases(spec), target(spec), concurrencies=(16, 2560))
+    alone = [each.chosen.match.prefill.requests_per_s for each in single.choices if each.chosen]
+    assert rates == [pytest.approx(alone[0] / 2, rel=1e-3), alone[1]]
+    assert made.saving.product.points + made.saving.refused == (
+        single.saving.product.points + single.saving.refused
+    )
+
+
 def test_the_only_pair_that_holds_the_load_is_found_behind_the_frontier() -> None:
     """TP4DP2+EP reads more, but forces TEP8 to blocks with which it holds 393 requests."""
     kept = [

@@ -186,7 +186,7 @@ def _other_prefill(
     checker: PairChecker,
 ) -> Iterator[str]:
     name = str(theirs.prefill.layout)
-    curve = phases.prefill.get(EngineKind(name=name))
+    curve = phases.prefill_for(decode).get(name)
     share = ceil_div(ours.concurrency, theirs.prefill.workers)
     point = prefill_at(curve, share) if curve else None
     if point is None:

@@ -90,6 +90,15 @@ class Phases:
     def origins(self) -> tuple[Origin, ...]:
         return tuple(sorted({point.origin for point in self.paid}))
 
+    def prefill_for(self, decode: EngineKind) -> Mapping[str, Curve]:
+        """One curve for each prefill layout, by its name, before a decode engine.
+
+        Roles draft alike: that of an engine with as many drafted tokens where it was measured.
+        """
+        tokens = decode.num_speculative_tokens
+        kinds = sorted(self.prefill, key=lambda kind: (kind.num_speculative_tokens == tokens, kind))
+        return {kind.name: self.prefill[kind] for kind in kinds}
+
 
 def read_phases(
     points: Iterable[MeasuredPoint],

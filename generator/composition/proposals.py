@@ -178,13 +178,13 @@ def _pairings(
     """Every prefill engine that can feed a decode engine, most requests per GPU first."""
     most = rules.most_nodes * rules.gpus_per_node
     pairings = []
-    for kind, curve in phases.prefill.items():
-        needed = decode.requests_per_s
-        match = match_rates(curve, needed, concurrency, rules.margin, most // kind.gpus)
+    for name, curve in phases.prefill_for(decode.kind).items():
+        room = most // EngineKind(name=name).gpus
+        match = match_rates(curve, decode.requests_per_s, concurrency, rules.margin, room)
         if match is None:
             continue
         pair = Pair(
-            prefill=kind.name, workers=match.workers, decode=decode.kind, concurrency=concurrency
+            prefill=name, workers=match.workers, decode=decode.kind, concurrency=concurrency
         )
         share = ceil_div(concurrency, match.workers)
         pairings.append(_Pairing(match=match, share=share, capacity=checker.check(pair)))
