@@ -194,6 +194,33 @@ def test_differences_to_the_published_set_are_explained(qwen38: Composition) -> 
     assert reasons[128][0].endswith("with 1xTP2DP4+EP 2,168 tokens/s per GPU, this one 2,373")
 
 
+def test_their_prefill_is_judged_before_the_decode_engine_proposed() -> None:
+    """Where their decode engine differs too, its blocks are no reason for the prefill."""
+    spec = load_spec(QWEN38)
+    kept = [
+        point
+        for point in points()
+        if point.subject.phase == "prefill" or point.subject.configuration == "1xTEP8"
+    ]
+    read = read_phases(kept, spec.workload, spec.cluster.gpu)
+    made = compose(read, target(spec), concurrencies=(4, 512), against=spec.deployments)
+    reasons = {each.concurrency: each.reasons for each in made.comparisons}
+    assert reasons[4][1:] == (
+        "prefill TP4DP2+EP reads 0.550 requests/s per GPU, TEP8 0.464 (+18%)",
+        (
+            "TEP8 would keep decode blocks of 1056 tokens, not 2112: room for 524 requests, not 393,"
+            " of which 4 run"
+        ),
+    )
+    assert reasons[512][1:] == (
+        "prefill TEP8 reads 0.619 requests/s per GPU, TP2DP4+EP 1.012 (-39%)",
+        (
+            "TEP8 with 2xTP2DP4+EP: it holds 393.25 of 512 requests of 9216 tokens (KV cache assumed,"
+            " block size forced from 1056 to 2112)"
+        ),
+    )
+
+
 def test_saving(qwen38: Composition) -> None:
     saving = qwen38.saving
     assert saving.phases.points == len(points()) == 172

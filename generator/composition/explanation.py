@@ -9,6 +9,7 @@ from generator.composition.pairs import Pair, PairChecker
 from generator.composition.phase_frontier import prefill_at
 from generator.composition.phase_points import EngineKind, Phases
 from generator.composition.proposals import Candidate, Choice
+from generator.composition.rate_matching import supplied_by
 from generator.spec.spec import DeploymentSpec
 from generator.units import ceil_div
 
@@ -150,7 +151,7 @@ def _differences(
     if decode != ours.decode.kind:
         yield from _other_decode(decode, ours, choice)
     if str(theirs.prefill.layout) != ours.prefill.name:
-        yield from _other_prefill(ours, theirs, decode, phases, checker)
+        yield from _other_prefill(ours, theirs, phases, checker)
     elif theirs.prefill.workers != ours.match.workers:
         yield f"prefill workers: {prefill_reason(ours)}"
 
@@ -179,16 +180,12 @@ def _other_decode(decode: EngineKind, ours: Candidate, choice: Choice) -> Iterat
 
 
 def _other_prefill(
-    ours: Candidate,
-    theirs: DeploymentSpec,
-    decode: EngineKind,
-    phases: Phases,
-    checker: PairChecker,
+    ours: Candidate, theirs: DeploymentSpec, phases: Phases, checker: PairChecker
 ) -> Iterator[str]:
-    name = str(theirs.prefill.layout)
+    """What speaks for either prefill in front of the decode engine proposed."""
+    name, workers, decode = str(theirs.prefill.layout), theirs.prefill.workers, ours.decode.kind
     curve = phases.prefill_for(decode).get(name)
-    share = ceil_div(ours.concurrency, theirs.prefill.workers)
-    point = prefill_at(curve, share) if curve else None
+    point = prefill_at(curve, ceil_div(ours.concurrency, workers)) if curve else None
     if point is None:
         yield f"prefill {name} was not measured alone"
         return
@@ -198,15 +195,13 @@ def _other_prefill(
         f"prefill {ours.prefill.name} reads {mine.requests_per_s_per_gpu:.3f} requests/s per GPU,"
         f" {name} {point.requests_per_s_per_gpu:.3f} ({gain:+.0%})"
     )
-    pair = Pair(
-        prefill=name,
-        workers=theirs.prefill.workers,
-        decode=decode,
-        concurrency=ours.concurrency,
-    )
+    supplied = supplied_by(workers, point, ours.match.margin)
+    if supplied < ours.match.needed:
+        yield f"{theirs.prefill} supplies {supplied:.2f} of {ours.match.needed:.2f} requests/s"
+    pair = Pair(prefill=name, workers=workers, decode=decode, concurrency=ours.concurrency)
     other = checker.check(pair)
     if other.refusal:
-        yield f"with {theirs.prefill} {other.refusal}"
+        yield f"{decode} with {theirs.prefill}: {other.refusal}"
     elif other.block_tokens != ours.capacity.block_tokens and other.held and ours.capacity.held:
         yield (
             f"{name} would keep decode blocks of {other.block_tokens} tokens, not"
