@@ -208,15 +208,15 @@ def test_their_prefill_is_judged_before_the_decode_engine_proposed() -> None:
     assert reasons[4][1:] == (
         "prefill TP4DP2+EP reads 0.550 requests/s per GPU, TEP8 0.464 (+18%)",
         (
-            "TEP8 would keep decode blocks of 1056 tokens, not 2112: room for 524 requests, not 393,"
-            " of which 4 run"
+            "TEP8 would keep decode blocks of 1056 tokens, not 2112: room for 524 requests, not"
+            " 393, of which 4 run"
         ),
     )
     assert reasons[512][1:] == (
         "prefill TEP8 reads 0.619 requests/s per GPU, TP2DP4+EP 1.012 (-39%)",
         (
-            "TEP8 with 2xTP2DP4+EP: it holds 393.25 of 512 requests of 9216 tokens (KV cache assumed,"
-            " block size forced from 1056 to 2112)"
+            "TEP8 with 2xTP2DP4+EP: it holds 393.25 of 512 requests of 9216 tokens (KV cache"
+            " assumed, block size forced from 1056 to 2112)"
         ),
     )
 
