@@ -234,6 +234,13 @@ def test_saving(qwen38: Composition) -> None:
     assert saving.share_saved == pytest.approx(0.977, abs=0.001)
 
 
+def test_the_order_of_results_changes_nothing(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    results.write_text(points_text(reversed(points())), encoding="utf-8")
+    told = [run("compose", str(each), str(QWEN38), "--json").stdout for each in (RESULTS, results)]
+    assert told[0] == told[1]
+
+
 def test_that_nothing_is_saved_is_told(tmp_path: Path) -> None:
     """One pair and one load: the product is one point, the studies were all rungs of both."""
     results = tmp_path / "results.jsonl"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import fsum
 
 from generator.composition.pairs import Pair, PairChecker
 from generator.composition.phase_frontier import decode_at, prefill_at
@@ -91,17 +92,17 @@ def estimate_saving(
         phases=Cost(
             points=len(phases.paid),
             starts=len(phases.prefill) + len(phases.decode),
-            gpu_hours=sum(point.gpu_hours for point in phases.paid),
+            gpu_hours=fsum(point.gpu_hours for point in phases.paid),
         ),
         composed=Cost(
             points=len(listed),
             starts=deployments,
-            gpu_hours=sum(
+            gpu_hours=fsum(
                 each.gpus * each.concurrency * requests / each.decode.requests_per_s / 3600
                 for each in listed
             ),
         ),
-        product=Cost(points=len(hours), starts=len(starts), gpu_hours=sum(hours)),
+        product=Cost(points=len(hours), starts=len(starts), gpu_hours=fsum(hours)),
         refused=refused,
         most_workers=most,
         requests_per_concurrency=requests,
