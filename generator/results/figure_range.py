@@ -21,10 +21,28 @@ def check_figures(point: MeasuredPoint) -> None:
         raise ValueError(f"duration_s must be above 0, got {point.duration_s}")
     if point.gpus.total < 1 or point.subject.concurrency < 1:
         raise ValueError("it counts no GPU or no concurrency")
+    _check_counts(point)
     for name in _LATENCIES:
         latency: Distribution | None = getattr(point.latencies, name)
         if latency is not None:
             _check_latency(f"latencies.{name}", latency)
+
+
+def _check_counts(point: MeasuredPoint) -> None:
+    """What there can be none of, but not less than none; a pool has a worker at least."""
+    for pool in point.subject.pools:
+        if pool.workers < 1:
+            raise ValueError(f"subject.pools has {pool.workers} workers of one kind")
+        _check("subject.pools.gpus_per_worker", pool.gpus_per_worker)
+        _check("subject.pools.num_speculative_tokens", pool.num_speculative_tokens)
+    gpus, requests = point.gpus, point.requests
+    _check("gpus", min(gpus.prefill, gpus.decode, gpus.aggregated, gpus.other))
+    _check("requests.offered", requests.offered or 0)
+    _check("requests.failed", requests.failed or 0)
+    _check("preemptions", point.preemptions or 0)
+    if point.goodput is not None:
+        _check("goodput.tokens_per_s", point.goodput.tokens_per_s)
+        _check("goodput.requests_per_s", point.goodput.requests_per_s)
 
 
 def _check_latency(name: str, latency: Distribution) -> None:
