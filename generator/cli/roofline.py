@@ -138,6 +138,8 @@ def roofline(
 
 
 def _show_dense(reader: WarmDecode, as_json: bool) -> None:
+    if not reader.is_computable:
+        raise click.UsageError("these sizes and rates give figures beyond what can be computed")
     if as_json:
         echo(json.dumps(warm_decode_document(reader), indent=2))
         return
