@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from generator.cli.main import main
-from generator.results.point import Accuracy, Goodput, Invalidity, MeasuredPoint, Origin
+from generator.results.point import (
+    Accuracy,
+    Goodput,
+    Invalidity,
+    Latencies,
+    MeasuredPoint,
+    Origin,
+)
 from generator.results.point_file import write_points
 from tests.browser.chromium import look_at, printed, screenshot, why_not
 from tests.synthetic_points import Deployment, synthetic_point
@@ -108,9 +116,12 @@ def test_every_point_leads_to_its_run_and_that_to_a_file(study_page: str) -> Non
     named = {row[0]: row for row in files.rows if row}
     sources = [row[-1] for row in frontier.rows if len(row) == 7]
     assert len(sources) == 16
+    assert "runs 12-14" in sources
     for source in sources:
-        assert named[source.split(" +")[0]][1].startswith("runs/")
-        assert named[source.split(" +")[0]][2] == "synthetic"
+        numbers = list(map(int, re.findall(r"\d+", source)))
+        for number in range(numbers[0], numbers[-1] + 1):
+            assert named[f"run {number}"][1].startswith("runs/")
+            assert named[f"run {number}"][2] == "synthetic"
 
 
 def test_sources_and_recipes_are_linked_where_they_are_files(tmp_path: Path) -> None:
@@ -125,6 +136,120 @@ def test_sources_and_recipes_are_linked_where_they_are_files(tmp_path: Path) -> 
         assert (tmp_path / link).is_file()
 
 
+def test_each_concurrency_leads_to_its_own_file(tmp_path: Path) -> None:
+    """A run has a report for each load; a score is of several files, each with a link."""
+    scores = [f"accuracy/gsm8k_run{number}.json" for number in (0, 1)]
+    for name in ("c8.json", "c16.json", "config.yaml", *scores):
+        (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "runs" / name).write_text("{}")
+    points = [
+        replace(
+            synthetic_point(Deployment(configuration="c"), load, run="."),
+            folder="runs",
+            sources={
+                "figures": f"c{load}.json",
+                "gpus": "config.yaml",
+                "accuracy": ", ".join(scores),
+            },
+        )
+        for load in (8, 16)
+    ]
+    files = Rows(page_of(tmp_path, points), "files")
+    assert [row[2:] for row in files.rows if row] == [
+        ["c8.json", "figures at 8"],
+        ["config.yaml", "gpus"],
+        [scores[0], "accuracy"],
+        [scores[1], "accuracy"],
+        ["c16.json", "figures at 16"],
+    ]
+    assert files.links == [
+        f"runs/{name}" for name in ("c8.json", "config.yaml", *scores, "c16.json")
+    ]
+
+
+@pytest.mark.parametrize("page_name", ["pages/report.html", "pages/frontier.html"])
+def test_from_a_folder_of_runs_every_point_has_a_link_to_its_report(
+    tmp_path: Path, page_name: str
+) -> None:
+    """By the commands alone: collect says where the runs are, so that pages can link them."""
+    repository = Path(__file__).resolve().parent.parent
+    shutil.copytree(repository / "tests/data/runs", tmp_path / "runs")
+    results, page = tmp_path / "results.jsonl", tmp_path / page_name
+    commands = [["collect", tmp_path / "runs", "--origin", "synthetic", "--out", results]]
+    if "report" in page_name:
+        commands.append(["report", results, repository / SPEC, "--out", page])
+    else:
+        commands.append(["pareto", results, "--out", page])
+    for command in commands:
+        done = CliRunner().invoke(main, list(map(str, command)))
+        assert done.exit_code == 0, done.stderr
+    links = Rows(page.read_text("utf-8"), "files").links
+    assert all((page.parent / link).is_file() for link in links)
+    reports = sorted((tmp_path / "runs").rglob("results_*.json"))
+    invalid = [] if "report" in page_name else ["results_concurrency_1024_gpus_0_ctx_0_gen_0.json"]
+    linked = {(page.parent / link).resolve() for link in links}
+    assert [each.name for each in reports if each.resolve() not in linked] == invalid
+
+
+def test_where_memory_terms_are_from(study_page: str) -> None:
+    assert (
+        "Measured terms are from: GB300 NVL72 Qwen3.8-2.4T article, memory and CUDA-graph tables;"
+        in study_page
+    )
+
+
+def test_how_to_make_this_very_page(tmp_path: Path) -> None:
+    profile = Path(__file__).parent.parent / "generator/data/measured/qwen3.8-2.4t-gb300.yaml"
+    page = page_of(tmp_path, list(serving_points()), "--mix", "--profile", str(profile))
+    command = f"--profile {profile} --mix --out {tmp_path / 'page.html'}"
+    assert command in page
+    assert f"Measured memory terms: {profile}, else those that come with" in page
+
+
+def test_results_of_another_model_are_said_to_be(tmp_path: Path, study_page: str) -> None:
+    points = [
+        replace(point, contract={**point.contract, "model.path": "hf:org/other"})
+        for point in serving_points()
+    ]
+    said = "The spec is of model.path hf:Inferact/Qwen3.8-2.4T-A95B-NVFP4, results are of"
+    assert f"{said} hf:org/other (25 points)." in page_of(tmp_path, points)
+    assert said not in study_page
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "./results.jsonl"])
+def test_what_the_page_is_made_of_is_not_written_over(tmp_path: Path, name: str) -> None:
+    done = written(tmp_path, list(serving_points()), "--out", f"{tmp_path}/{name}")
+    assert done.exit_code == 2
+    assert (tmp_path / "results.jsonl").read_text().startswith('{"pdrecipe_result"')
+
+
+def test_points_without_an_axis_still_make_a_page(tmp_path: Path) -> None:
+    points = [replace(point, latencies=Latencies()) for point in serving_points()]
+    page = page_of(tmp_path, points)
+    assert "No curve and no frontier: 24 valid points have no median TPOT." in page
+    assert '<section id="frontier"' not in page
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 5000, "bell\x07", "a\udcffb", "模型", "nul\x00"],
+    ids=["long", "control", "no text", "no glyph", "no path"],
+)
+def test_names_that_no_page_or_path_can_hold(
+    tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    points = [
+        replace(
+            synthetic_point(Deployment(configuration=name), load, run=name),
+            sources={"figures": name, "accuracy": name},
+        )
+        for load in (1, 2)
+    ]
+    page = page_of(tmp_path, points)
+    assert not re.search(r"[\x00-\x08\x7f-\x9f\ud800-\udfff]", page)
+    assert "Glyph" not in capfd.readouterr().err
+
+
 def test_one_file_without_a_script_or_anything_to_fetch(study_page: str) -> None:
     assert "<script" not in study_page
     assert not re.search(r'(?:src|action|data|poster)="', study_page)
@@ -135,7 +260,7 @@ def test_one_file_without_a_script_or_anything_to_fetch(study_page: str) -> None
 
 def test_the_same_page_again(tmp_path: Path, study_page: str) -> None:
     page = page_of(tmp_path, study_points())
-    place = re.compile(r"[^\s\"'(]*/results\.jsonl|(?:\.\./)+")
+    place = re.compile(r"[^\s\"'(]*/(?:results\.jsonl|page\.html)|(?:\.\./)+")
     assert place.sub("", page) == place.sub("", study_page)
 
 
@@ -185,12 +310,19 @@ def test_long_tables_say_what_they_leave_out(tmp_path: Path) -> None:
             Deployment(configuration=f"c{number}", digest=f"{number:016x}", base_ms=5 + number),
             load,
         )
-        for number in range(50)
+        for number in range(120)
         for load in (1, 8)
     ]
     page = page_of(tmp_path, points)
-    assert "40 more rows are left out here; all are in" in page
-    assert "runs whose points no table above shows are left out" in page
+    assert "180 more rows are left out here; all are in" in page
+    assert len([row for row in Rows(page, "files").rows if row and row[0]]) == 100
+    assert "20 runs whose points no table above shows are left out" in page
+    # All recipes of the spec are there; those of results without a file are cut.
+    recipes = [row for row in Rows(page, "recipes").rows if row]
+    files = [row for row in recipes if row[1] != "no such file"]
+    spec_recipes = Path(__file__).parent.parent / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm"
+    assert len(files) == len(list(spec_recipes.rglob("*.yaml"))) > 60
+    assert len(recipes) - len(files) == 60
 
 
 def test_contracts_do_not_mix_unless_told_to(tmp_path: Path) -> None:
@@ -237,7 +369,7 @@ def test_a_browser_shows_it_whole(study_page: str, tmp_path: Path) -> None:
         seen = look.seen[width]
         assert seen["page"] <= int(width)
         assert seen["wide"] == []
-        assert seen["broken"] == seen["twice"] == []
+        assert seen["broken"] == seen["twice"] == seen["alike"] == []
         assert seen["headings"] == ["H1", *["H2"] * len(SECTIONS)]
         assert len(seen["figures"]) == 4
         assert all("nothing here was measured" in text for text in seen["figures"])
