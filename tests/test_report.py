@@ -24,9 +24,10 @@ from generator.results.point import (
 from generator.results.point_file import write_points
 from tests.browser.chromium import look_at, printed, screenshot, why_not
 from tests.synthetic_points import Deployment, synthetic_point
-from tests.synthetic_study import serving_points, study_points
+from tests.synthetic_study import decode_points, prefill_points, serving_points, study_points
 
 SPEC = "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
+MODELS = Path(__file__).resolve().parent.parent / "recipes/models"
 SECTIONS = [
     *("model", "memory", "capacity", "prefill", "decode", "curves", "frontier", "accuracy"),
     *("invalid", "contract", "recipes", "reproduce", "files"),
@@ -61,6 +62,8 @@ TOLD = {
     "weights of a rank": "169.22",
     "run 1 of the article": "83.01 c",
     "a block size": "2176",
+    "a study's ladder": "<td>KV cache</td>",
+    "the layout that cannot be placed": "one replica takes TP1 x PP6 = 6 GPUs",
     "requests of a decode engine": "2,867.50",
     "the best total throughput": "<strong>8,316</strong>",
     "the best interactivity": "<strong>188</strong>",
@@ -189,6 +192,25 @@ def test_from_a_folder_of_runs_every_point_has_a_link_to_its_report(
     invalid = [] if "report" in page_name else ["results_concurrency_1024_gpus_0_ctx_0_gen_0.json"]
     linked = {(page.parent / link).resolve() for link in links}
     assert [each.name for each in reports if each.resolve() not in linked] == invalid
+
+
+def test_before_any_layout_is_chosen(tmp_path: Path) -> None:
+    """The first step of the method: a spec of studies alone, and the results of its phases."""
+    text = (Path(__file__).resolve().parent.parent / SPEC).read_text("utf-8")
+    parts = re.split(r"(?m)^(?=[a-z_]+:)", text.replace("../models", str(MODELS)))
+    spec = tmp_path / "spec.yaml"
+    chosen = ("groups", "accuracy", "probe", "output")
+    spec.write_text("".join(part for part in parts if not part.startswith(chosen)))
+    write_points(tmp_path / "results.jsonl", [*prefill_points(), *decode_points()])
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(
+        main, ["report", str(tmp_path / "results.jsonl"), str(spec), "--out", str(page)]
+    )
+    assert done.exit_code == 0, done.stderr
+    sections = re.findall(r'<section id="([^"]+)"', page.read_text("utf-8"))
+    assert sections == [each for each in SECTIONS if each not in ("curves", "frontier")]
+    studies = [row for row in Rows(page.read_text("utf-8"), "capacity").rows if "slots" in row]
+    assert studies[0] == ["P TP4DP2+EP", "8", "64", "496.57", "1", "64", "slots"]
 
 
 def test_where_memory_terms_are_from(study_page: str) -> None:

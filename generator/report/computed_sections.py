@@ -24,6 +24,7 @@ from generator.model_summary.view import (
 )
 from generator.report.content import Block, Facts, Paragraph, Section, table_block
 from generator.report.inputs import ReportInputs
+from generator.studies.view import study_notes, study_table
 
 
 def model_section(inputs: ReportInputs, warnings: Iterable[str]) -> Section:
@@ -91,13 +92,27 @@ def capacity_section(inputs: ReportInputs) -> Section:
             table_block("Requests at once", requests_table(engines), source=source),
             *_notes(requests_notes(engines)),
             *_notes(capacity_notes(engines)),
-            table_block(
-                "Deployments of the spec: what the decode side holds",
-                _deployments(inputs),
-                source=source,
-            ),
+            *_deployments_block(inputs, source),
+            *_studies_blocks(inputs, source),
         ),
     )
+
+
+def _deployments_block(inputs: ReportInputs, source: str) -> Iterator[Block]:
+    """The deployments, where the spec has chosen any."""
+    headers, rows = _deployments(inputs)
+    if rows:
+        caption = "Deployments of the spec: what the decode side holds"
+        yield table_block(caption, (headers, rows), source=source)
+
+
+def _studies_blocks(inputs: ReportInputs, source: str) -> Iterator[Block]:
+    """The layouts that are measured alone, and those that cannot be, where the spec has any."""
+    studies = inputs.estimate.studies
+    if studies.planned or studies.refused:
+        caption = "Phase studies of the spec: each layout alone"
+        yield table_block(caption, study_table(studies), source=source)
+        yield from _notes(study_notes(studies))
 
 
 def _deployments(inputs: ReportInputs) -> tuple[list[str], list[list[str]]]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from generator.capacity.capacity import EngineCapacity
 from generator.capacity.view import distinct_engines
 from generator.documents import read_document
-from generator.errors import InvalidInput
+from generator.errors import InvalidInput, NothingFits
 from generator.estimation import Estimate
 from generator.model_summary.summary import ModelSummary, summarize_model
 from generator.report.runs import files_of
@@ -54,25 +54,38 @@ class ReportInputs:
     @property
     def engines(self) -> list[EngineCapacity]:
         """One of each kind of engine in the spec."""
-        return distinct_engines(self.estimate.capacities.values())
+        return distinct_engines(_capacities(self.estimate))
 
 
 def summary_of(estimate: Estimate) -> ModelSummary:
-    """The model as the decode engine of the spec's first deployment has it, or its first probe."""
-    derivation = estimate.derivation
-    engine = (
-        derivation.deployments[0].decode if derivation.deployments else derivation.probes[0].engine
-    )
-    setting = estimate.capacities[engine.name].setting
+    """The model as the decode engine of the spec's first deployment has it, or its first engine.
+
+    Raises NothingFits where the spec has studies alone and none of them can run.
+    """
+    capacities = _capacities(estimate)
+    if not capacities:
+        refused = (problem for each in estimate.studies.refused for problem in each.problems)
+        raise NothingFits(list(refused))
+    deployments = estimate.derivation.deployments
+    capacity = estimate.capacities[deployments[0].decode.name] if deployments else capacities[0]
+    setting = capacity.setting
     tokens = min(
         estimate.spec.workload.request_tokens, setting.architecture.max_position_embeddings
     )
-    return summarize_model(setting.architecture, engine.options, setting.defaults, tokens)
+    return summarize_model(setting.architecture, capacity.engine.options, setting.defaults, tokens)
+
+
+def _capacities(estimate: Estimate) -> list[EngineCapacity]:
+    """Every engine of a spec; those of its studies where no layout is chosen yet."""
+    chosen = list(estimate.capacities.values())
+    return chosen or [study.capacity for study in estimate.studies.planned]
 
 
 def recipes_below(folder: Path, page_folder: Path) -> Iterator[RecipeFile]:
     """The recipes in a folder with their links from the page's folder; other YAML is passed by."""
     for path in sorted(folder.rglob("*.yaml")):
+        if not path.is_file():  # a pipe would be waited for for ever
+            continue
         try:
             data = read_document(path).data
         except InvalidInput:
