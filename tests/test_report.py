@@ -225,6 +225,7 @@ def test_how_to_make_this_very_page(tmp_path: Path) -> None:
     page = page_of(tmp_path, list(serving_points()), "--mix", "--profile", str(profile))
     command = f"--profile {profile} --mix --out {tmp_path / 'page.html'}"
     assert command in page
+    assert f"pdrecipe collect RUNS... --origin synthetic --out {tmp_path}" in page
     assert f"Measured memory terms: {profile}, else those that come with" in page
 
 
@@ -313,6 +314,8 @@ def test_accuracy_and_goodput_have_their_places(tmp_path: Path) -> None:
         for point in serving_points()
     ]
     page = page_of(tmp_path, points)
+    options = "--origin synthetic --min-accuracy 0.94 --ttft-ms 250 --max-gap-ms 50 --out"
+    assert f"pdrecipe collect RUNS... {options}" in page
     assert ["gsm8k", "95.1%", "94.0%"] in [row[1:4] for row in Rows(page, "accuracy").rows]
     assert '<section id="goodput"' in page
 

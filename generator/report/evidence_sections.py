@@ -19,7 +19,8 @@ from generator.report.content import (
 from generator.report.inputs import ReportInputs
 from generator.report.runs import RunFile, RunList
 from generator.results.contract import common_contract, contract_differences, differences_of
-from generator.results.point import MeasuredPoint
+from generator.results.point import MeasuredPoint, Origin
+from generator.wording import plural
 
 _MOST_ROWS = 60
 _MOST_RUNS = 100
@@ -101,7 +102,9 @@ def other_subjects(inputs: ReportInputs) -> Iterator[str]:
     said = {"model.path": spec.model.get("path"), "gpu.type": spec.cluster.gpu}
     for key, of_spec in said.items():
         counts = Counter(point.contract.get(key, of_spec) for point in inputs.points)
-        others = [f"{value} ({counts[value]:,} points)" for value in counts if value != of_spec]
+        others = [
+            f"{value} ({plural(counts[value], 'point')})" for value in counts if value != of_spec
+        ]
         if others:
             yield f"The spec is of {key} {of_spec}, results are of {', '.join(sorted(others))}."
 
@@ -129,7 +132,9 @@ def contract_section(inputs: ReportInputs) -> Section:
 
 def _values(values: tuple[tuple[str, int], ...]) -> str:
     """The values of a key, the commonest first, each with its points."""
-    shown = "; ".join(f"{value} ({count:,} points)" for value, count in values[:_MOST_VALUES])
+    shown = "; ".join(
+        f"{value} ({plural(count, 'point')})" for value, count in values[:_MOST_VALUES]
+    )
     more = len(values) - _MOST_VALUES
     return f"{shown}; and {more} more" if more > 0 else shown
 
@@ -203,13 +208,29 @@ def reproduction_section(inputs: ReportInputs) -> Section:
                     f"pdrecipe generate {spec}",
                     f"pdrecipe capacity {spec}{profiles}",
                     "pdrecipe submit RECIPES... --site SITE   # or srtctl apply -f, one by one",
-                    f"pdrecipe collect RUNS... --out {results}",
+                    f"pdrecipe collect RUNS...{_collected_with(inputs)} --out {results}",
                     f"pdrecipe pareto {results}{mix} --out frontier.svg",
                     f"pdrecipe report {results} {spec}{profiles}{mix} --out {page}",
                 )
             ),
         ),
     )
+
+
+def _collected_with(inputs: ReportInputs) -> str:
+    """The options without which collecting again would give other points, as the points tell."""
+    origins = {point.origin for point in inputs.points}
+    thresholds = {point.accuracy.threshold for point in inputs.points if point.accuracy}
+    limits = {(each.ttft_ms, each.max_gap_ms) for p in inputs.points if (each := p.goodput)}
+    options = []
+    if len(origins) == 1 and origins != {Origin.MEASURED}:
+        options.append(f" --origin {origins.pop()}")
+    if len(thresholds) == 1 and None not in thresholds:
+        options.append(f" --min-accuracy {thresholds.pop():g}")
+    if len(limits) == 1:
+        ttft_ms, max_gap_ms = limits.pop()
+        options.append(f" --ttft-ms {ttft_ms:g} --max-gap-ms {max_gap_ms:g}")
+    return "".join(options)
 
 
 def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | None) -> Section:
