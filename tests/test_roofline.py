@@ -94,6 +94,8 @@ def test_every_input_is_an_option() -> None:
         ("--model", str(MODEL)),
         (*ENGINE, "--weights-gb", "3"),
         ("--layers", f"1{'0' * 400}"),  # larger than any float
+        (*ENGINE, "--batch", f"1{'0' * 400}"),
+        (*ENGINE, "--max-num-batched-tokens", f"1{'0' * 400}"),
         ("--parameters", "1e308", "--batch", "10000", "--json"),  # no time, but Infinity
         # A step of no time at all, whose rate would be a division by zero.
         (
