@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from generator.errors import InvalidInput, Problem
+
 _SA_BENCH_RANGE_RATIO = 0.8
 _SA_BENCH_PROMPTS = 10
 
@@ -54,6 +56,19 @@ def parse_concurrencies(value: int | str | list[int]) -> tuple[int, ...]:
     if isinstance(value, str):
         return tuple(int(part) for part in value.split("x"))
     return tuple(value)
+
+
+def refuse_repeats(value: int | str | list[int]) -> None:
+    """Raise InvalidInput for a load that is named twice: it would run twice."""
+    loads = parse_concurrencies(value)
+    twice = sorted({load for load in loads if loads.count(load) > 1})
+    if twice:
+        raise InvalidInput(
+            Problem(
+                message=f"names {', '.join(map(str, twice))} more than once",
+                hint="name each concurrency once",
+            )
+        )
 
 
 def format_concurrencies(concurrencies: tuple[int, ...]) -> str:

@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from generator.documents import parse_document
 from generator.estimation import estimate_spec
+from generator.generation.rendering import render_recipe
+from generator.recipe.recipe import Dialect
 from generator.results.distribution import Distribution
 from generator.results.engine_pool import EnginePool
 from generator.results.point import (
@@ -25,6 +28,7 @@ from generator.results.point import (
     Subject,
     Tokens,
 )
+from generator.sweep.points import recipe_digest
 
 TOKENS_PER_STEP = {0: 1.0, 3: 2.3}
 
@@ -72,6 +76,9 @@ def synthetic_studies(spec: Path) -> Iterator[MeasuredPoint]:
     for study in estimate_spec(spec).studies.planned:
         engine = study.probe.spec
         layout, tokens = str(engine.pool.layout), engine.speculative_tokens
+        digest = recipe_digest(
+            parse_document(render_recipe(study.probe.recipe, Dialect.V2, ()), engine.name).data
+        )
         for concurrency in engine.concurrencies:
             completed = concurrency * 8
             isl, osl = engine.workload.isl, engine.workload.osl
@@ -86,7 +93,7 @@ def synthetic_studies(spec: Path) -> Iterator[MeasuredPoint]:
                 origin=Origin.SYNTHETIC,
                 subject=Subject(
                     recipe=engine.name,
-                    digest="0" * 16,
+                    digest=digest,
                     configuration=f"1x{layout}{f' MTP{tokens}' if tokens else ''}",
                     phase=engine.role,
                     concurrency=concurrency,

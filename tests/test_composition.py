@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from jsonschema import Draft202012Validator
 
 from generator.collection.ran_recipe import read_ran_recipe
 from generator.composition.compose import Composition, compose
+from generator.composition.explanation import choice_reasons
 from generator.composition.grouping import group_candidates
-from generator.composition.pairs import Target
+from generator.composition.pairs import PairCapacity, Target
 from generator.composition.phase_frontier import decode_at, frontier, prefill_at
 from generator.composition.phase_points import EngineKind, PhasePoint, Phases, read_phases
-from generator.composition.rate_matching import match_rates
+from generator.composition.proposals import Candidate, Choice
+from generator.composition.rate_matching import RateMatch, match_rates
+from generator.errors import NothingFits
 from generator.estimation import named_by
 from generator.results.point import Invalidity, MeasuredPoint, Origin
 from generator.results.point_file import points_text, read_points
@@ -28,7 +32,7 @@ from generator.spec.spec import Spec
 from generator.workload import Workload
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, run, spec_folder
-from tests.synthetic_studies import synthetic_studies
+from tests.synthetic_studies import PREFILL, synthetic_studies
 
 QWEN38 = REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
 RESULTS = REPOSITORY / "tests/data/studies/qwen38_synthetic.jsonl"
@@ -148,20 +152,30 @@ def test_rates(
 
 
 @pytest.mark.parametrize(
-    ("load", "leader", "reason"),
+    ("load", "leader", "reason", "instead"),
     [
-        (256, EngineKind(name="TEP8", num_speculative_tokens=3), "holds 172.35 of 256 requests"),
-        (512, EngineKind(name="TEP8"), "block size forced from 1056 to 2112"),
-        (1024, EngineKind(name="TEP8"), "holds 393.25 of 1024 requests of 9216 tokens"),
+        (
+            256, EngineKind(name="TEP8", num_speculative_tokens=3),
+            "holds 172.35 of 256 requests",
+            "and with 2xTEP8 1,902 tokens/s per GPU, this one 2,853",
+        ),
+        (
+            512, EngineKind(name="TEP8"),
+            "block size forced from 1056 to 2112", "and with 2xTEP8 2,796 tokens/s per GPU",
+        ),
+        (1024, EngineKind(name="TEP8"), "holds 393.25 of 1024 requests of 9216 tokens", ""),
     ],
-)
+)  # fmt: skip
 def test_what_wins_the_study_may_not_hold_the_workload(
-    load: int, leader: EngineKind, reason: str, qwen38: Composition
+    load: int, leader: EngineKind, reason: str, instead: str, qwen38: Composition
 ) -> None:
     (choice,) = [choice for choice in qwen38.choices if choice.concurrency == load]
     assert choice.measured[0].kind == leader
-    (rejection,) = [each for each in choice.rejected if each.decode.kind == leader]
-    assert reason in rejection.reason
+    (first, *_) = choice_reasons(choice)
+    assert first.startswith(f"{leader} does more")
+    assert reason in first
+    assert instead in first
+    assert bool(instead) is not (leader in {each.decode.kind for each in choice.rejected})
     assert choice.chosen is not None
     assert choice.chosen.decode.kind == EngineKind(name="TP4DP4+EP", num_speculative_tokens=3)
 
@@ -177,8 +191,33 @@ def test_differences_to_the_published_set_are_explained(qwen38: Composition) -> 
         " of which 4 run"
     )
     assert reasons[512][0].startswith("TEP8 does more (0.910 requests/s per GPU), but with")
-    assert reasons[128][0].endswith(
-        "with its prefill workers 2,168 tokens/s per GPU, this one 2,373"
+    assert reasons[128][0].endswith("with 1xTP2DP4+EP 2,168 tokens/s per GPU, this one 2,373")
+
+
+def test_their_prefill_is_judged_before_the_decode_engine_proposed() -> None:
+    """Where their decode engine differs too, its blocks are no reason for the prefill."""
+    spec = load_spec(QWEN38)
+    kept = [
+        point
+        for point in points()
+        if point.subject.phase == "prefill" or point.subject.configuration == "1xTEP8"
+    ]
+    read = read_phases(kept, spec.workload, spec.cluster.gpu)
+    made = compose(read, target(spec), concurrencies=(4, 512), against=spec.deployments)
+    reasons = {each.concurrency: each.reasons for each in made.comparisons}
+    assert reasons[4][1:] == (
+        "prefill TP4DP2+EP reads 0.550 requests/s per GPU, TEP8 0.464 (+18%)",
+        (
+            "TEP8 would keep decode blocks of 1056 tokens, not 2112: room for 524 requests, not"
+            " 393, of which 4 run"
+        ),
+    )
+    assert reasons[512][1:] == (
+        "prefill TEP8 reads 0.619 requests/s per GPU, TP2DP4+EP 1.012 (-39%)",
+        (
+            "TEP8 with 2xTP2DP4+EP: it holds 393.25 of 512 requests of 9216 tokens (KV cache"
+            " assumed, block size forced from 1056 to 2112)"
+        ),
     )
 
 
@@ -195,12 +234,166 @@ def test_saving(qwen38: Composition) -> None:
     assert saving.share_saved == pytest.approx(0.977, abs=0.001)
 
 
+def test_the_order_of_results_changes_nothing(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    results.write_text(points_text(reversed(points())), encoding="utf-8")
+    told = [run("compose", str(each), str(QWEN38), "--json").stdout for each in (RESULTS, results)]
+    assert told[0] == told[1]
+
+
+def test_that_nothing_is_saved_is_told(tmp_path: Path) -> None:
+    """One pair and one load: the product is one point, the studies were all rungs of both."""
+    results = tmp_path / "results.jsonl"
+    kept = [point for point in points() if point.subject.configuration == "1xTEP8"]
+    results.write_text(points_text(kept), encoding="utf-8")
+    told = run("compose", str(results), str(QWEN38), "--concurrencies", "1").stdout
+    assert re.search(r"Nothing saved: [\d,]+% more\.", " ".join(told.split()))
+
+
+def test_a_load_between_two_rungs_is_told_as_the_one_below() -> None:
+    result = run("compose", str(RESULTS), str(QWEN38), "--concurrencies", "256x300")
+    told = result.stdout.splitlines()
+    assert (
+        "300  TP4DP4+EP MTP3 leads decode: 0.619 requests/s per GPU at 256, the rung below" in told
+    )
+    assert not any(line.startswith("256") and "rung below" in line for line in told)
+
+
 @pytest.mark.parametrize(("margin", "workers"), [(0.0, 2), (0.1, 2), (0.2, 3)])
 def test_margin_is_an_input(margin: float, workers: int) -> None:
     spec = load_spec(QWEN38)
     (choice,) = compose(phases(spec), target(spec), margin=margin, concurrencies=(512,)).choices
     assert choice.chosen is not None
     assert choice.chosen.match.workers == workers
+
+
+# --- other rates ----------------------------------------------------------------------------------
+
+# Of the stated model: most requests/s, requests at half of it. Every other rate stays.
+OTHER_RATES = [
+    pytest.param(
+        {"TP1PP8+EP": (20.0, 1.0)}, 16, "1xTP4DP2+EP + 1xTEP8 MTP3",
+        "another prefill reads more, but with 1xTP1PP8+EP roles cannot pair: pipeline parallelism",
+        id="pipelines read the most but cannot pair",
+    ),
+    pytest.param(
+        {"DEP16": (30.0, 0.2)}, 1, "1xTP4DP2+EP + 1xTEP8 MTP3",
+        "prefill DEP16 reads more (1.562 requests/s per GPU, TP4DP2+EP 0.275), but with 1xDEP16"
+        " 66 tokens/s per GPU, this one 100",
+        id="the best per GPU is more than the load needs",
+    ),
+    pytest.param(
+        {"DEP16": (30.0, 0.2)}, 2560, "1xDEP16 + 1xTP4DP4+EP", "TP4DP4+EP leads decode",
+        id="data parallelism reads the most",
+    ),
+    pytest.param(
+        {name: (most / 20, half) for name, (most, half) in PREFILL.items()}, 64,
+        "8xTP4DP2+EP + 1xTEP8", "but needs more prefill workers than the cluster holds",
+        id="eight workers are each at a low load, where another layout is best",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rates", "load", "expected", "reason"), OTHER_RATES)
+def test_other_prefill_rates(
+    rates: dict[str, tuple[float, float]], load: int, expected: str, reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tests.synthetic_studies.PREFILL", PREFILL | rates)
+    spec = load_spec(QWEN38)
+    read = read_phases(synthetic_studies(QWEN38), spec.workload, spec.cluster.gpu)
+    (choice,) = compose(read, target(spec), concurrencies=(load,)).choices
+    assert str(choice.chosen) == expected
+    assert reason in "; ".join(choice_reasons(choice))
+
+
+def test_of_engines_that_take_the_same_nodes_the_one_with_more_room_is_explained() -> None:
+    """An engine of two GPUs takes a node of four: better per GPU, it has less to give."""
+
+    def before_tep8(name: str, rate: float) -> Candidate:
+        match = RateMatch(workers=1, prefill=phase_point(rate, name=name), needed=1, margin=0.1)
+        return Candidate(
+            concurrency=1, prefill=EngineKind(name=name), decode=phase_point(1), match=match,
+            gpus=12, capacity=PairCapacity(refusal=""), request_tokens=9216,
+        )  # fmt: skip
+
+    choice = Choice(
+        concurrency=1, measured=(phase_point(1),), chosen=before_tep8("TP4", 8),
+        others=(before_tep8("TP2", 5),), rejected=(),
+    )  # fmt: skip
+    assert [*choice_reasons(choice)][1] == (
+        "prefill TP2 reads more (2.500 requests/s per GPU, TP4 2.000), but 1xTP2 on as many GPUs"
+        " supplies 4.50 requests/s, this one 7.20"
+    )
+
+
+def test_a_layout_measured_with_and_without_drafts_is_one_prefill_layout() -> None:
+    """MTP decode gets the rates of MTP prefill, the other those without; the product counts one."""
+    spec = load_spec(QWEN38)
+    plain = points()
+    drafting = [
+        replace(
+            point,
+            duration_s=2 * point.duration_s,
+            subject=replace(
+                point.subject, pools=(replace(point.subject.pools[0], num_speculative_tokens=3),)
+            ),
+        )
+        for point in plain
+        if point.subject.phase == "prefill"
+    ]
+    read = read_phases([*plain, *drafting], spec.workload, spec.cluster.gpu)
+    made = compose(read, target(spec), concurrencies=(16, 2560))
+    rates = [each.chosen.match.prefill.requests_per_s for each in made.choices if each.chosen]
+    single = compose(phases(spec), target(spec), concurrencies=(16, 2560))
+    alone = [each.chosen.match.prefill.requests_per_s for each in single.choices if each.chosen]
+    assert rates == [pytest.approx(alone[0] / 2, rel=1e-3), alone[1]]
+    assert made.saving.product.points + made.saving.refused == (
+        single.saving.product.points + single.saving.refused
+    )
+
+
+def test_the_only_pair_that_holds_the_load_is_found_behind_the_frontier() -> None:
+    """TP4DP2+EP reads more, but forces TEP8 to blocks with which it holds 393 requests."""
+    kept = [
+        point
+        for point in points()
+        if point.subject.phase == "prefill" or point.subject.configuration == "1xTEP8"
+    ]
+    spec = load_spec(QWEN38)
+    read = read_phases(kept, spec.workload, spec.cluster.gpu)
+    (choice,) = compose(read, target(spec), concurrencies=(512,)).choices
+    assert str(choice.chosen) == "2xTEP8 + 1xTEP8"
+    assert choice.chosen is not None
+    assert choice.chosen.capacity.held == pytest.approx(524.42, abs=0.01)
+
+
+def test_engines_with_one_reason_are_named_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = {name: (most / 100, half) for name, (most, half) in PREFILL.items()}
+    monkeypatch.setattr("tests.synthetic_studies.PREFILL", slow)
+    spec = load_spec(QWEN38)
+    read = read_phases(synthetic_studies(QWEN38), spec.workload, spec.cluster.gpu)
+    with pytest.raises(NothingFits) as caught:
+        compose(read, target(spec), concurrencies=(2560,))
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        "nothing serves concurrency 2560: TP4DP4+EP, TP4DP8+EP MTP3, TP4DP8+EP, TEP16:"
+        " needs more prefill workers than the cluster holds"
+    )
+
+
+def test_prefill_that_was_measured_above_the_load_only_is_told() -> None:
+    kept = [
+        point
+        for point in points()
+        if point.subject.phase == "decode" or point.subject.concurrency >= 4
+    ]
+    spec = load_spec(QWEN38)
+    read = read_phases(kept, spec.workload, spec.cluster.gpu)
+    low, high = compose(read, target(spec), concurrencies=(2, 8)).choices
+    assert low.chosen is None
+    assert low.refusal.endswith(": no prefill engine was measured at as few as 2")
+    assert high.chosen is not None
 
 
 # --- frontiers and rates --------------------------------------------------------------------------
@@ -220,13 +413,19 @@ def phase_point(
     )
 
 
-def values(point: PhasePoint) -> tuple[float, float]:
-    return point.requests_per_s_per_gpu, -(point.wait_ms or float("inf"))
+def values(point: PhasePoint) -> tuple[float, float, int]:
+    wait = point.wait_ms or float("inf")
+    return point.requests_per_s_per_gpu, -wait, -point.kind.gpus
 
 
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1))
-def test_frontier_is_what_nothing_beats(pairs: list[tuple[int, int]]) -> None:
-    listed = [phase_point(rate, wait) for rate, wait in pairs]
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 5), st.integers(1, 5), st.sampled_from(["TEP8", "TEP16"])),
+        min_size=1,
+    )
+)
+def test_frontier_is_what_nothing_beats(rows: list[tuple[int, int, str]]) -> None:
+    listed = [phase_point(rate, wait, name=name) for rate, wait, name in rows]
     kept = frontier(listed)
     assert kept
     for point in listed:
@@ -286,6 +485,22 @@ def test_repeats_count_by_their_median_and_invalid_ones_not_at_all() -> None:
     assert len(phases.paid) == 4
 
 
+def test_several_engines_side_by_side_count_as_one_at_its_share() -> None:
+    decode = next(point for point in points() if point.subject.phase == "decode")
+    one = next(
+        point
+        for point in points()
+        if point.subject.phase == "prefill" and point.subject.concurrency == 16
+    )
+    (pool,) = one.subject.pools
+    pair = replace(one.subject, concurrency=32, pools=(replace(pool, workers=2),))
+    two = replace(one, subject=pair, duration_s=one.duration_s / 2)
+    (alone,) = read_phases([one, decode], WORKLOAD, "gb300").prefill.values()
+    (beside,) = read_phases([two, decode], WORKLOAD, "gb300").prefill.values()
+    assert list(beside) == list(alone) == [16]
+    assert beside[16].requests_per_s == pytest.approx(alone[16].requests_per_s)
+
+
 def test_rates_are_of_the_workload_s_requests() -> None:
     phases = read_phases(points(), Workload(isl=4096, osl=500), "gb300")
     prefill = phases.prefill[EngineKind(name="TP2DP4+EP")][128]
@@ -312,7 +527,10 @@ def test_written_spec_is_taken_by_generate_and_passes_the_check(
     spec.write_text(moved, encoding="utf-8")
     result = run("compose", str(RESULTS), "spec.yaml", "--write", "next.yaml")
     assert result.exit_code == 0
-    assert result.stderr == "wrote next.yaml; render it: pdrecipe generate next.yaml\n"
+    assert result.stderr == (
+        "wrote next.yaml; render it: pdrecipe generate next.yaml --out FOLDER; without --out it"
+        " replaces recipes of spec.yaml\n"
+    )
     assert result.stdout.startswith("Synthetic results: these rates were not measured.\n")
     assert "TP4DP4+EP MTP3" in result.stdout
     written = Path("next.yaml").read_text("utf-8")
@@ -322,6 +540,21 @@ def test_written_spec_is_taken_by_generate_and_passes_the_check(
     assert Path("out/3xtp2dep4-1xtp4dep4-mtp3-cc1024.yaml").exists()
     report = json.loads(run("check", "out", "--format", "json").stdout)
     assert [each for each in report["findings"] if each["severity"] == "error"] == []
+
+
+def test_accuracy_runs_of_replaced_deployments_are_of_all_composed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SPEC.replace("name: tiny", "name: qwen38") + (
+        'accuracy: {file: "{file}-acc", benchmark: {type: gsm8k, repeat: 5}, of: [a]}\n'
+    )
+    monkeypatch.chdir(spec_folder(tmp_path, REPOSITORY, text))
+    result = run("compose", str(RESULTS), "spec.yaml", "--write", "next.yaml")
+    assert result.exit_code == 0
+    written = load_spec(Path("next.yaml"))
+    assert {each.file for each in written.deployments} == {
+        "1xtp4dep2-1xtep8-mtp3-cc4", "1xtp4dep2-1xtep8-mtp3-cc4-acc",
+    }  # fmt: skip
 
 
 def test_json() -> None:
@@ -378,6 +611,19 @@ def test_results_that_cannot_be_used(change: str, message: str, tmp_path: Path) 
     result = run("compose", str(results), str(QWEN38))
     assert result.exit_code == 3
     assert all(message in line for line in result.stderr.splitlines())
+
+
+def test_results_of_recipes_that_changed_are_told(tmp_path: Path) -> None:
+    (first, second, *others) = points()
+    stale = [
+        replace(each, subject=replace(each.subject, digest="f" * 16)) for each in (first, second)
+    ]
+    other = replace(others[0], subject=replace(others[0].subject, recipe="x", digest="f" * 16))
+    results = tmp_path / "results.jsonl"
+    results.write_text(points_text([*stale, other, *others[1:]]), encoding="utf-8")
+    notes = json.loads(run("compose", str(results), str(QWEN38), "--json").stdout)["notes"]
+    assert notes == [f"CHANGED: 2 results of recipes that changed since: {first.subject.recipe}."]
+    assert json.loads(run("compose", str(RESULTS), str(QWEN38), "--json").stdout)["notes"] == []
 
 
 OF_DECODE = {"vllm.version": "0.26.0", "workload.isl": "1"}

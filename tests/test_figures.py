@@ -14,7 +14,7 @@ import pytest
 
 from generator.figures.chart import Chart
 from generator.figures.drawing import draw_png, draw_svg
-from generator.figures.palette import STYLES
+from generator.figures.palette import PAIRS, PAPER, REST, STYLES, Style
 from generator.figures.svg_text import inline, with_text_alternative
 from generator.pareto.axes import axis
 from generator.pareto.charts import FigureKind, chart
@@ -93,6 +93,22 @@ def test_curves_beyond_a_dozen_are_grey_and_counted() -> None:
 
 def test_styles_differ_without_colour() -> None:
     assert len({(style.marker, style.is_hollow) for style in STYLES}) == len(STYLES)
+
+
+def _luminance(colour: str) -> float:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("style", [*STYLES, REST], ids=str)
+def test_labels_can_be_read(style: Style) -> None:
+    """On white 4.5 to 1, the least of WCAG for small text; on a dark page too."""
+    dark = dict(PAIRS)[style.text]
+    assert 1.05 / (_luminance(style.text) + 0.05) >= 4.5
+    assert (_luminance(dark) + 0.05) / (_luminance(PAPER[1]) + 0.05) >= 4.5
 
 
 def test_two_figures_stand_in_one_page_without_a_common_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,13 +13,21 @@ import pytest
 from click.testing import CliRunner
 
 from generator.cli.main import main
-from generator.results.point import Accuracy, Goodput, Invalidity, MeasuredPoint, Origin
+from generator.results.point import (
+    Accuracy,
+    Goodput,
+    Invalidity,
+    Latencies,
+    MeasuredPoint,
+    Origin,
+)
 from generator.results.point_file import write_points
 from tests.browser.chromium import look_at, printed, screenshot, why_not
 from tests.synthetic_points import Deployment, synthetic_point
-from tests.synthetic_study import serving_points, study_points
+from tests.synthetic_study import decode_points, prefill_points, serving_points, study_points
 
 SPEC = "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
+MODELS = Path(__file__).resolve().parent.parent / "recipes/models"
 SECTIONS = [
     *("model", "memory", "capacity", "prefill", "decode", "curves", "frontier", "accuracy"),
     *("invalid", "contract", "recipes", "reproduce", "files"),
@@ -53,6 +62,8 @@ TOLD = {
     "weights of a rank": "169.22",
     "run 1 of the article": "83.01 c",
     "a block size": "2176",
+    "a study's ladder": "<td>KV cache</td>",
+    "the layout that cannot be placed": "one replica takes TP1 x PP6 = 6 GPUs",
     "requests of a decode engine": "2,867.50",
     "the best total throughput": "<strong>8,316</strong>",
     "the best interactivity": "<strong>188</strong>",
@@ -108,9 +119,12 @@ def test_every_point_leads_to_its_run_and_that_to_a_file(study_page: str) -> Non
     named = {row[0]: row for row in files.rows if row}
     sources = [row[-1] for row in frontier.rows if len(row) == 7]
     assert len(sources) == 16
+    assert "runs 12-14" in sources
     for source in sources:
-        assert named[source.split(" +")[0]][1].startswith("runs/")
-        assert named[source.split(" +")[0]][2] == "synthetic"
+        numbers = list(map(int, re.findall(r"\d+", source)))
+        for number in range(numbers[0], numbers[-1] + 1):
+            assert named[f"run {number}"][1].startswith("runs/")
+            assert named[f"run {number}"][2] == "synthetic"
 
 
 def test_sources_and_recipes_are_linked_where_they_are_files(tmp_path: Path) -> None:
@@ -125,6 +139,140 @@ def test_sources_and_recipes_are_linked_where_they_are_files(tmp_path: Path) -> 
         assert (tmp_path / link).is_file()
 
 
+def test_each_concurrency_leads_to_its_own_file(tmp_path: Path) -> None:
+    """A run has a report for each load; a score is of several files, each with a link."""
+    scores = [f"accuracy/gsm8k_run{number}.json" for number in (0, 1)]
+    for name in ("c8.json", "c16.json", "config.yaml", *scores):
+        (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "runs" / name).write_text("{}")
+    points = [
+        replace(
+            synthetic_point(Deployment(configuration="c"), load, run="."),
+            folder="runs",
+            sources={
+                "figures": f"c{load}.json",
+                "gpus": "config.yaml",
+                "accuracy": ", ".join(scores),
+            },
+        )
+        for load in (8, 16)
+    ]
+    files = Rows(page_of(tmp_path, points), "files")
+    assert [row[2:] for row in files.rows if row] == [
+        ["c8.json", "figures at 8"],
+        ["config.yaml", "gpus"],
+        [scores[0], "accuracy"],
+        [scores[1], "accuracy"],
+        ["c16.json", "figures at 16"],
+    ]
+    assert files.links == [
+        f"runs/{name}" for name in ("c8.json", "config.yaml", *scores, "c16.json")
+    ]
+
+
+@pytest.mark.parametrize("page_name", ["pages/report.html", "pages/frontier.html"])
+def test_from_a_folder_of_runs_every_point_has_a_link_to_its_report(
+    tmp_path: Path, page_name: str
+) -> None:
+    """By the commands alone: collect says where the runs are, so that pages can link them."""
+    repository = Path(__file__).resolve().parent.parent
+    shutil.copytree(repository / "tests/data/runs", tmp_path / "runs")
+    results, page = tmp_path / "results.jsonl", tmp_path / page_name
+    commands = [["collect", tmp_path / "runs", "--origin", "synthetic", "--out", results]]
+    if "report" in page_name:
+        commands.append(["report", results, repository / SPEC, "--out", page])
+    else:
+        commands.append(["pareto", results, "--out", page])
+    for command in commands:
+        done = CliRunner().invoke(main, list(map(str, command)))
+        assert done.exit_code == 0, done.stderr
+    links = Rows(page.read_text("utf-8"), "files").links
+    assert all((page.parent / link).is_file() for link in links)
+    reports = sorted((tmp_path / "runs").rglob("results_*.json"))
+    invalid = [] if "report" in page_name else ["results_concurrency_1024_gpus_0_ctx_0_gen_0.json"]
+    linked = {(page.parent / link).resolve() for link in links}
+    assert [each.name for each in reports if each.resolve() not in linked] == invalid
+
+
+def test_before_any_layout_is_chosen(tmp_path: Path) -> None:
+    """The first step of the method: a spec of studies alone, and the results of its phases."""
+    text = (Path(__file__).resolve().parent.parent / SPEC).read_text("utf-8")
+    parts = re.split(r"(?m)^(?=[a-z_]+:)", text.replace("../models", str(MODELS)))
+    spec = tmp_path / "spec.yaml"
+    chosen = ("groups", "accuracy", "probe", "output")
+    spec.write_text("".join(part for part in parts if not part.startswith(chosen)))
+    write_points(tmp_path / "results.jsonl", [*prefill_points(), *decode_points()])
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(
+        main, ["report", str(tmp_path / "results.jsonl"), str(spec), "--out", str(page)]
+    )
+    assert done.exit_code == 0, done.stderr
+    sections = re.findall(r'<section id="([^"]+)"', page.read_text("utf-8"))
+    assert sections == [each for each in SECTIONS if each not in ("curves", "frontier")]
+    studies = [row for row in Rows(page.read_text("utf-8"), "capacity").rows if "slots" in row]
+    assert studies[0] == ["P TP4DP2+EP", "8", "64", "496.57", "1", "64", "slots"]
+
+
+def test_where_memory_terms_are_from(study_page: str) -> None:
+    assert (
+        "Measured terms are from: GB300 NVL72 Qwen3.8-2.4T article, memory and CUDA-graph tables;"
+        in study_page
+    )
+
+
+def test_how_to_make_this_very_page(tmp_path: Path) -> None:
+    profile = Path(__file__).parent.parent / "generator/data/measured/qwen3.8-2.4t-gb300.yaml"
+    page = page_of(tmp_path, list(serving_points()), "--mix", "--profile", str(profile))
+    command = f"--profile {profile} --mix --out {tmp_path / 'page.html'}"
+    assert command in page
+    assert f"pdrecipe collect RUNS... --origin synthetic --out {tmp_path}" in page
+    assert f"Measured memory terms: {profile}, else those that come with" in page
+
+
+def test_results_of_another_model_are_said_to_be(tmp_path: Path, study_page: str) -> None:
+    points = [
+        replace(point, contract={**point.contract, "model.path": "hf:org/other"})
+        for point in serving_points()
+    ]
+    said = "The spec is of model.path hf:Inferact/Qwen3.8-2.4T-A95B-NVFP4, results are of"
+    assert f"{said} hf:org/other (25 points)." in page_of(tmp_path, points)
+    assert said not in study_page
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "./results.jsonl"])
+def test_what_the_page_is_made_of_is_not_written_over(tmp_path: Path, name: str) -> None:
+    done = written(tmp_path, list(serving_points()), "--out", f"{tmp_path}/{name}")
+    assert done.exit_code == 3
+    assert (tmp_path / "results.jsonl").read_text().startswith('{"pdrecipe_result"')
+
+
+def test_points_without_an_axis_still_make_a_page(tmp_path: Path) -> None:
+    points = [replace(point, latencies=Latencies()) for point in serving_points()]
+    page = page_of(tmp_path, points)
+    assert "No curve and no frontier: 24 valid points have no median TPOT." in page
+    assert '<section id="frontier"' not in page
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 5000, "bell\x07", "a\udcffb", "模型", "nul\x00"],
+    ids=["long", "control", "no text", "no glyph", "no path"],
+)
+def test_names_that_no_page_or_path_can_hold(
+    tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    points = [
+        replace(
+            synthetic_point(Deployment(configuration=name), load, run=name),
+            sources={"figures": name, "accuracy": name},
+        )
+        for load in (1, 2)
+    ]
+    page = page_of(tmp_path, points)
+    assert not re.search(r"[\x00-\x08\x7f-\x9f\ud800-\udfff]", page)
+    assert "Glyph" not in capfd.readouterr().err
+
+
 def test_one_file_without_a_script_or_anything_to_fetch(study_page: str) -> None:
     assert "<script" not in study_page
     assert not re.search(r'(?:src|action|data|poster)="', study_page)
@@ -135,7 +283,7 @@ def test_one_file_without_a_script_or_anything_to_fetch(study_page: str) -> None
 
 def test_the_same_page_again(tmp_path: Path, study_page: str) -> None:
     page = page_of(tmp_path, study_points())
-    place = re.compile(r"[^\s\"'(]*/results\.jsonl|(?:\.\./)+")
+    place = re.compile(r"[^\s\"'(]*/(?:results\.jsonl|page\.html)|(?:\.\./)+")
     assert place.sub("", page) == place.sub("", study_page)
 
 
@@ -166,6 +314,8 @@ def test_accuracy_and_goodput_have_their_places(tmp_path: Path) -> None:
         for point in serving_points()
     ]
     page = page_of(tmp_path, points)
+    options = "--origin synthetic --min-accuracy 0.94 --ttft-ms 250 --max-gap-ms 50 --out"
+    assert f"pdrecipe collect RUNS... {options}" in page
     assert ["gsm8k", "95.1%", "94.0%"] in [row[1:4] for row in Rows(page, "accuracy").rows]
     assert '<section id="goodput"' in page
 
@@ -185,12 +335,19 @@ def test_long_tables_say_what_they_leave_out(tmp_path: Path) -> None:
             Deployment(configuration=f"c{number}", digest=f"{number:016x}", base_ms=5 + number),
             load,
         )
-        for number in range(50)
+        for number in range(120)
         for load in (1, 8)
     ]
     page = page_of(tmp_path, points)
-    assert "40 more rows are left out here; all are in" in page
-    assert "runs whose points no table above shows are left out" in page
+    assert "180 more rows are left out here; all are in" in page
+    assert len([row for row in Rows(page, "files").rows if row and row[0]]) == 100
+    assert "20 runs whose points no table above shows are left out" in page
+    # All recipes of the spec are there; those of results without a file are cut.
+    recipes = [row for row in Rows(page, "recipes").rows if row]
+    files = [row for row in recipes if row[1] != "no such file"]
+    spec_recipes = Path(__file__).parent.parent / "recipes/qwen3.8-2.4t/gb300/8k1k/vllm"
+    assert len(files) == len(list(spec_recipes.rglob("*.yaml"))) > 60
+    assert len(recipes) - len(files) == 60
 
 
 def test_contracts_do_not_mix_unless_told_to(tmp_path: Path) -> None:
@@ -237,7 +394,7 @@ def test_a_browser_shows_it_whole(study_page: str, tmp_path: Path) -> None:
         seen = look.seen[width]
         assert seen["page"] <= int(width)
         assert seen["wide"] == []
-        assert seen["broken"] == seen["twice"] == []
+        assert seen["broken"] == seen["twice"] == seen["alike"] == []
         assert seen["headings"] == ["H1", *["H2"] * len(SECTIONS)]
         assert len(seen["figures"]) == 4
         assert all("nothing here was measured" in text for text in seen["figures"])

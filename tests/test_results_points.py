@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 
 from generator.errors import InvalidInput
 from generator.results.distribution import distribution
-from generator.results.point import Accuracy, Goodput, Invalidity, Latencies, MeasuredPoint
+from generator.results.engine_pool import EnginePool
+from generator.results.point import (
+    Accuracy,
+    Goodput,
+    Invalidity,
+    Latencies,
+    MeasuredPoint,
+    Requests,
+)
 from generator.results.point_file import (
     point_document,
     points_text,
@@ -23,6 +32,7 @@ from tests.synthetic_points import Deployment, synthetic_point
 
 DEPLOYMENT = Deployment(configuration="1xTEP8 + 1xTEP8 MTP3")
 POINT = synthetic_point(DEPLOYMENT, 4)
+POOL = EnginePool(role="agg", workers=1, gpus_per_worker=8, layout="TEP8")
 
 
 def test_what_follows_from_the_figures() -> None:
@@ -75,6 +85,11 @@ def with_percentiles(percentiles: object) -> str:
     document = point_document(POINT)
     document["latencies"]["ttft"]["percentiles"] = percentiles
     return json.dumps(document)
+
+
+def changed(**changes: Any) -> str:
+    """The line of a point with these fields instead."""
+    return points_text([replace(POINT, **changes)]).rstrip()
 
 
 def read(folder: Path, text: str) -> tuple[MeasuredPoint, ...]:
@@ -198,6 +213,28 @@ BROKEN = {
     "negative tokens": (
         json.dumps(point_document(POINT) | {"tokens": {"input": 1, "output": -5}}),
         "tokens.output has -5",
+    ),
+    "no workers": (
+        changed(subject=replace(POINT.subject, pools=(replace(POOL, workers=0),))),
+        "subject.pools has 0 workers",
+    ),
+    "less than no GPU": (
+        changed(gpus=replace(POINT.gpus, prefill=-4, decode=POINT.gpus.total + 8)),
+        "gpus.prefill has -4",
+    ),
+    "less than no draft": (
+        changed(subject=replace(POINT.subject, pools=(replace(POOL, num_speculative_tokens=-1),))),
+        "num_speculative_tokens has -1",
+    ),
+    "less than no failure": (changed(requests=Requests(completed=1, failed=-1)), "failed has -1"),
+    "less than none offered": (
+        changed(requests=Requests(completed=1, offered=-1)),
+        "offered has -1",
+    ),
+    "less than no preemption": (changed(preemptions=-1), "preemptions has -1"),
+    "negative goodput": (
+        changed(goodput=Goodput(ttft_ms=1, max_gap_ms=1, requests_per_s=1, tokens_per_s=-1)),
+        "goodput.tokens_per_s has -1",
     ),
     "a negative time": (with_percentiles([[50.0, -1.0]]), "latencies.ttft has -1"),
     "an endless time": (with_percentiles([[50.0, 1e300]]), r"latencies.ttft has 1e\+300"),

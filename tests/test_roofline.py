@@ -93,6 +93,16 @@ def test_every_input_is_an_option() -> None:
         ("--mtp", "3"),
         ("--model", str(MODEL)),
         (*ENGINE, "--weights-gb", "3"),
+        ("--layers", f"1{'0' * 400}"),  # larger than any float
+        (*ENGINE, "--batch", f"1{'0' * 400}"),
+        (*ENGINE, "--max-num-batched-tokens", f"1{'0' * 400}"),
+        ("--parameters", "1e308", "--batch", "10000", "--json"),  # no time, but Infinity
+        # A step of no time at all, whose rate would be a division by zero.
+        (
+            *("--weights-gb", "1e-320", "--kv-element-bytes", "1e-320"),
+            *("--bandwidth-gb-per-s", "1e308", "--compute-tflops", "1e300"),
+            *("--parameters", "1e-300"),
+        ),
     ],
 )
 def test_bad_input(options: tuple[str, ...]) -> None:
@@ -141,6 +151,36 @@ def test_a_model_on_one_page() -> None:
     assert result.exit_code == 0, result.stderr
     assert "collectives" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_a_dense_model_by_hand(shared: Path) -> None:
+    """Of 70.55 B parameters in bfloat16 all but the embedding is read, and KV of 8 x 4096."""
+    model = shared / "models/meta-llama--Meta-Llama-3.1-70B"
+    engine = ("--model", str(model), "--gpu", "b200", "--layout", "TP1")
+    document = json.loads(run("roofline", *engine, "--json").stdout)
+    Draft202012Validator(schema("roofline")).validate(document)
+    assert document["kv_cache_bytes_per_rank"] == 8 * 4096 * 327680
+    weights, embedding = document["weights_bytes_per_rank"], 128256 * 8192 * 2
+    assert weights == 2 * 70_553_706_496 + 80 * 16  # four scales of attention in each layer
+    assert document["memory_ms"] == pytest.approx(
+        (weights - embedding + 8 * 4096 * 327680) / 8e12 * 1000, rel=1e-6
+    )
+    left = document["budget_bytes_per_rank"] - document["required_bytes_per_rank"]
+    assert document["headroom_bytes_per_rank"] == left
+
+
+def test_sequences_that_the_engine_refuses_have_no_step() -> None:
+    result = run("roofline", *ENGINE, "--max-model-len", "9216", "--context", "9217")
+    assert result.exit_code == 3
+    assert "sequences of 9217 tokens are longer than max-model-len 9216" in result.stderr
+
+
+def test_what_the_engine_would_not_do_is_said() -> None:
+    many = run("roofline", *ENGINE, *FLAGS, "--batch", "81").stdout
+    assert "81 sequences do not run at once: max-num-seqs lets 80" in many
+    assert "do not run at once" not in run("roofline", *ENGINE, *FLAGS, "--batch", "80").stdout
+    newer = run("roofline", *ENGINE, "--engine-version", "0.26.7").stdout
+    assert "the newest whose source was read that is not above 0.26.7" in " ".join(newer.split())
 
 
 def test_a_load_beyond_the_kv_cache_has_no_ceiling() -> None:

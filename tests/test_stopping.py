@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,12 @@ from generator.results.point import (
     Tokens,
 )
 from generator.results.point_file import points_text
+from generator.spec.reader import load_spec
 from generator.stopping.ladders import Capacity, Ladder, planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
+from generator.stopping.room import highest_held, room_beyond, sizing_of_spec
 from generator.stopping.rules import Rule, StopLimits
+from generator.studies.ladders import plan_studies
 from generator.sweep.points import recipe_digest
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, edited, run, spec_folder
@@ -61,6 +64,7 @@ def ladder(tmp_path_factory: pytest.TempPathFactory) -> Ladder:
         digests=frozenset({DIGEST}),
         concurrencies=(1, 2, 4, 8, 16, 32),
         capacity=capacity,
+        room=64,
     )
 
 
@@ -295,6 +299,75 @@ def test_repeats_give_the_variation(ladder: Ladder) -> None:
     assert answers(verdicts(ladder, steady))[2] == ()
 
 
+def test_the_variation_is_that_of_goodput(ladder: Ladder) -> None:
+    """Throughput repeats to the token; what of it met the limits does not."""
+    limits = Goodput(ttft_ms=1, max_gap_ms=1, requests_per_s=1, tokens_per_s=100)
+    lower = point(2, 200, goodput=limits)
+    repeats = [point(4, 400, goodput=replace(limits, tokens_per_s=each)) for each in (80, 160)]
+    rule, reason = only_stop(verdicts(ladder, [lower, *repeats]))
+    assert (rule, reason) == (
+        Rule.NO_GOODPUT_GAIN, "goodput +20.0% from 2 to 4, variation of its repeats 66.7%",
+    )  # fmt: skip
+    nothing = [point(4, 400, goodput=replace(limits, tokens_per_s=0)) for _ in range(2)]
+    assert only_stop(verdicts(ladder, [lower, *nothing]))[1].startswith("goodput -100.0%")
+
+
+SLOW = {"latencies": Latencies(ttft=latency(501, 900))}
+QUICK = {"latencies": Latencies(ttft=latency(100, 200))}
+CHANCE = [
+    pytest.param({"rate": 150}, {}, Rule.NO_GOODPUT_GAIN, id="goodput"),
+    pytest.param(SLOW, QUICK, Rule.LATENCY_OBJECTIVE, id="latency"),
+    pytest.param(
+        {"preemptions": 9}, {"preemptions": 0}, Rule.PERSISTENT_PREEMPTION, id="preempted"
+    ),
+    pytest.param(
+        {"requests": Requests(completed=16, offered=32, failed=16)}, {}, Rule.FAILURES, id="failed"
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "above", "rule"), CHANCE)
+def test_what_a_higher_rung_does_not_have_was_chance(
+    changes: dict[str, Any], above: dict[str, Any], rule: Rule, ladder: Ladder
+) -> None:
+    limits = StopLimits(ttft_ms=500)
+    stopped = verdicts(ladder, measured(changes), limits)
+    assert only_stop(stopped)[0] == rule
+    runs = verdicts(ladder, [*measured(changes), point(8, 800, **above)], limits)
+    assert answers(runs) == ((1, 2, 4, 8), (16, 32), ())
+    assert all(each.rule is None for each in runs.ladders[0].verdicts)
+
+
+UNKNOWN = [
+    pytest.param(SLOW, {"latencies": Latencies()}, id="latency"),
+    pytest.param({"preemptions": 9}, {}, id="preempted"),
+    pytest.param(
+        {"requests": Requests(completed=16, offered=32, failed=16)},
+        {"invalid": (Invalidity(code="truncated", message="the file ends early"),)},
+        id="failed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "above"), UNKNOWN)
+def test_a_higher_rung_that_cannot_tell_changes_nothing(
+    changes: dict[str, Any], above: dict[str, Any], ladder: Ladder
+) -> None:
+    higher = point(8, 800, **above)
+    runs = verdicts(ladder, [*measured(changes), higher], StopLimits(ttft_ms=500))
+    assert answers(runs)[2][-2:] == (16, 32)
+
+
+def test_goodput_is_compared_with_the_best_below(ladder: Ladder) -> None:
+    """It recovers from 150, but not to the 200 that 2 had."""
+    runs = verdicts(ladder, [*growing(1, 2), point(4, 150), point(8, 160)])
+    assert answers(runs) == ((1, 2, 4, 8), (), (16, 32))
+    assert [each.reason for each in runs.ladders[0].verdicts if each.rule][:2] == [
+        "goodput -25.0% from 2 to 4, variation assumed 3.0%",
+        "goodput -20.0% from 2 to 8, variation assumed 3.0%",
+    ]
+
+
 def test_one_bad_repeat_is_not_persistent(ladder: Ladder) -> None:
     repeats = [*growing(1, 2, 4), point(4, 400, preemptions=32), point(4, 400, preemptions=0)]
     assert answers(verdicts(ladder, repeats))[2] == ()
@@ -334,7 +407,7 @@ def test_the_rung_between_kept_and_violated(ladder: Ladder) -> None:
     unplanned = replace(ladder, concurrencies=(1, 4, 16))
     assert suggested(verdicts(unplanned, [*growing(1, 4), slow], StopLimits(ttft_ms=500))) == [
         (2, "goodput +300.0% from 1 to 4, variation assumed 3.0%"),
-        (8, "latency-objective sets in above 4: p50 TTFT 900.0 ms at 16, above 500 ms"),
+        (8, "the ladder ends above 4: latency-objective, p50 TTFT 900.0 ms at 16, above 500 ms"),
     ]
 
 
@@ -346,19 +419,52 @@ def test_a_wide_gap_where_goodput_moves(ladder: Ladder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capacity", "expected"),
+    ("room", "slots", "expected"),
     [
-        ({}, [(64, "goodput still grows, +100.0% to 32")]),
-        ({"held": 40.0}, [(40, "goodput still grows, +100.0% to 32")]),
-        ({"held": 32.5}, []),
-        ({"slots": 48}, [(64, f"goodput still grows, +100.0% to 32; {RESIZED}")]),
+        (64, 2000, [(64, "goodput still grows, +100.0% to 32")]),
+        (40, 2000, [(40, "goodput still grows, +100.0% to 32")]),
+        (32, 2000, []),
+        (64, 48, [(64, f"goodput still grows, +100.0% to 32; {RESIZED}")]),
     ],
 )
 def test_beyond_the_last_rung(
-    capacity: dict[str, Any], expected: list[tuple[int, str]], ladder: Ladder
+    room: int, slots: int, expected: list[tuple[int, str]], ladder: Ladder
 ) -> None:
-    larger = replace(ladder, capacity=replace(ladder.capacity, **capacity))
+    larger = replace(ladder, room=room, capacity=replace(ladder.capacity, slots=slots))
     assert suggested(verdicts(larger, growing(1, 2, 4, 8, 16, 32))) == expected
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(lambda _: 1000.0, 64, id="room enough"),
+        pytest.param(lambda _: 40.9, 40, id="ends between"),
+        pytest.param(lambda _: 32.9, 32, id="ends at the last"),
+        pytest.param(lambda _: 3.0, 32, id="less than it has"),
+        pytest.param(lambda load: 70.0 - load / 2, 38, id="sized for more it holds less"),
+        pytest.param(lambda load: 0.0 if load > 50 else 99.0, 48, id="too large does not start"),
+        pytest.param(lambda _: 0.0, 32, id="nothing starts"),
+    ],
+)
+def test_room_is_what_an_engine_sized_for_it_holds(
+    held: Callable[[int], float], expected: int
+) -> None:
+    found = highest_held(32, held)
+    assert found == expected
+    assert found == 32 or held(found) >= found
+
+
+def test_what_is_suggested_is_planned_where_it_is_asked_for() -> None:
+    """TEP8 sized for 1,024 holds 1,573 requests; sized for 1,573 it does not."""
+    spec = load_spec(REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml")
+    (study,) = [each for each in spec.studies if each.engine.file == "decode-tep8"]
+    sizing = sizing_of_spec(spec)
+    for rungs, planned in (((1024, 1573), (1024,)), ((1024, 1552), (1024, 1552))):
+        asked = replace(spec, studies=(replace(study, concurrencies=rungs, highest=None),))
+        (found,) = plan_studies(asked, sizing.architecture, sizing.gpu, sizing.defaults).planned
+        assert found.probe.spec.concurrencies == planned
+    last = replace(study.engine, concurrency=1024, concurrencies=(1024,))
+    assert room_beyond(sizing, last) == 1552
 
 
 def test_no_rung_beyond_what_another_recipe_beats(ladder: Ladder) -> None:
@@ -369,6 +475,22 @@ def test_no_rung_beyond_what_another_recipe_beats(ladder: Ladder) -> None:
     fast = replace(fast, duration_s=fast.duration_s / 1000)
     runs = next_runs([*growing(1, 2, 4, 8, 16, 32), fast], [ladder, better], StopLimits())
     assert suggested(runs) == []
+
+
+def test_what_a_prefill_study_s_user_waits_for_is_the_first_token(ladder: Ladder) -> None:
+    """Two output tokens have a TPOT, the same everywhere: it tells no engine from another."""
+    alone = replace(ladder, phase="prefill")
+    better = replace(alone, digests=frozenset({"f" * 16}), concurrencies=(1,))
+
+    def read(made: MeasuredPoint, ttft_ms: float, digest: str = DIGEST) -> MeasuredPoint:
+        spoken = Latencies(ttft=latency(ttft_ms, ttft_ms), tpot=latency(10, 10))
+        subject = replace(made.subject, phase="prefill", digest=digest)
+        return replace(made, subject=subject, latencies=spoken)
+
+    slow = [read(each, 900) for each in growing(1, 2, 4, 8, 16, 32)]
+    fast = read(point(1, 9000), 100, "f" * 16)
+    assert suggested(next_runs(slow, [alone], StopLimits())) != []
+    assert suggested(next_runs([*slow, fast], [alone, better], StopLimits())) == []
 
 
 # --- whole specs ----------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def test_mistakes(text: str, message: str) -> None:
         ("TEP32", "16 key heads are not divisible by TP 32"),
         ("TEP1", "weights"),
         ("{layout: TP1PP8+EP, mtp: [3]}", "vLLM refuses it for Qwen3.5"),
-        ("{layout: TP8DP16+EP}", "needs 32 probe = 32 nodes"),
+        ("{layout: TP8DP16+EP}", "needs 32 nodes (128 GPUs), but the cluster has 18"),
         ("{layout: TEP8, concurrencies: [4], concurrency: 9999}", "below max-num-seqs 10015"),
         ("{layout: TEP8, concurrencies: [99999], concurrency: 4}", "are 20 slots"),
     ],
@@ -202,6 +202,39 @@ def test_refused_layout_stops_no_other(layouts: str, reason: str, tmp_path: Path
     assert len(studies.planned) == 1
     (refused,) = studies.refused
     assert reason in refused.reason
+
+
+def test_a_study_longer_than_its_engine_accepts_is_refused(tmp_path: Path) -> None:
+    """Its own length counts: the spec's requests of 9216 tokens fit."""
+    text = WITHOUT_GROUPS + study("TEP8").replace("osl: 1000", "osl: 10240")
+    folder = spec_folder(tmp_path, REPOSITORY, text)
+    (refused,) = estimate_spec(folder / "spec.yaml").studies.refused
+    assert refused.reason == "max-model-len 10240 is below ISL + OSL = 1 + 10240 = 10241"
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "twice"),
+    [
+        (
+            WITHOUT_GROUPS + study("TEP8", ", concurrencies: 4x2x2x4"),
+            "studies.decode.concurrencies", "2, 4",
+        ),
+        (
+            WITHOUT_GROUPS + study("{layout: TEP8, concurrencies: 8x8}"),
+            "studies.decode.layouts[0].concurrencies", "8",
+        ),
+        (
+            edited(("concurrencies: [4]", "concurrencies: 4x4")),
+            "groups[0].deployments[0].concurrencies", "4",
+        ),
+    ],
+)  # fmt: skip
+def test_loads_that_are_named_twice(text: str, path: str, twice: str, tmp_path: Path) -> None:
+    folder = spec_folder(tmp_path, REPOSITORY, text)
+    with pytest.raises(InvalidInput) as caught:
+        estimate_spec(folder / "spec.yaml")
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.message) == (path, f"names {twice} more than once")
 
 
 # --- commands -----------------------------------------------------------------------------------

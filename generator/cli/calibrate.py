@@ -34,6 +34,7 @@ from generator.calibration.view import (
     requests_lines,
 )
 from generator.cli.engine_flags import engine_flags, given_flags
+from generator.cli.number import Count
 from generator.cli.output import echo, paragraph, table, talk
 from generator.cli.progress import progress
 from generator.errors import InvalidInput, Problem
@@ -66,9 +67,9 @@ from generator.workload import Workload
 @click.option("--layout", help="Parallel layout, such as TP4DP4+EP; the log's where absent.")
 @click.option("--engine-version", help="vLLM version; the log's where absent.")
 @click.option("--mtp", type=click.IntRange(0, 16), help="Speculative tokens; the log's or 0.")
-@click.option("--isl", type=click.IntRange(1), help="Input tokens of a request.")
-@click.option("--osl", type=click.IntRange(1), help="Output tokens of a request.")
-@click.option("--concurrency", type=click.IntRange(1), help="Requests in flight per endpoint.")
+@click.option("--isl", type=Count(), help="Input tokens of a request.")
+@click.option("--osl", type=Count(), help="Output tokens of a request.")
+@click.option("--concurrency", type=Count(), help="Requests in flight per endpoint.")
 @engine_flags
 def calibrate(
     *,

@@ -37,7 +37,7 @@ from generator.capacity.view import (
 )
 from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
-from generator.cli.number import FiniteRange
+from generator.cli.number import Count, FiniteRange
 from generator.cli.output import echo, paragraph, table
 from generator.estimation import estimate_engine, estimate_spec
 from generator.facts import MeasuredProfile
@@ -65,12 +65,12 @@ def _gib_in_bytes(_: click.Context, __: click.Parameter, value: str | None) -> i
 @click.option("--compare", is_flag=True, help="What other choices would cost, in requests.")
 @click.option(
     "--requests",
-    type=click.IntRange(1),
+    type=Count(),
     help="Requests an endpoint is to hold at once; its max-num-seqs slots where absent.",
 )
 @click.option(
     "--request-tokens",
-    type=click.IntRange(1),
+    type=Count(),
     help="Length of those requests; the workload's where absent.",
 )
 @click.option("--model", type=click.Path(path_type=Path), help="Model folder or config.json.")
@@ -78,8 +78,8 @@ def _gib_in_bytes(_: click.Context, __: click.Parameter, value: str | None) -> i
 @click.option("--layout", help="Parallel layout, such as TP4DP4+EP or TEP8.")
 @click.option("--engine-version", help=f"vLLM version; {_DEFAULT_VERSION} where absent.")
 @click.option("--mtp", type=click.IntRange(0, 16), help="Speculative tokens; 0 where absent.")
-@click.option("--isl", type=click.IntRange(1), help="Input tokens of a request.")
-@click.option("--osl", type=click.IntRange(1), help="Output tokens of a request.")
+@click.option("--isl", type=Count(), help="Input tokens of a request.")
+@click.option("--osl", type=Count(), help="Output tokens of a request.")
 @click.option(
     "--range-ratio",
     "random_range_ratio",
@@ -92,7 +92,7 @@ def _gib_in_bytes(_: click.Context, __: click.Parameter, value: str | None) -> i
     callback=_gib_in_bytes,
     help="Measured KV cache of one GPU in GiB, such as 83.00.",
 )
-@click.option("--kv-cache-memory-bytes", type=click.IntRange(1), help="The same in bytes.")
+@click.option("--kv-cache-memory-bytes", type=Count(), help="The same in bytes.")
 @profile_option
 def capacity(
     *,

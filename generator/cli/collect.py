@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,7 +96,8 @@ def collect(
         message = "no point was collected"
         hint = "each run folder needs its config.yaml and the reports of its benchmark"
         raise InvalidInput([*collection.problems, Problem(message=message, hint=hint)])
-    write_points(out, collection.points)
+    folder = _folder_from(collection.base, out)
+    write_points(out, (replace(point, folder=folder) for point in collection.points))
     if as_json:
         echo(json.dumps(collection_document(collection, str(out)), indent=2))
     else:
@@ -103,6 +105,11 @@ def collect(
     for problem in collection.problems:
         talk(f"{click.style('warning', fg='yellow')}: {problem}")
     talk(f"{summary(collection)}: {out}")
+
+
+def _folder_from(base: Path, out: Path) -> str:
+    """Where the names of files begin, from the results: both may move together."""
+    return Path(os.path.relpath(base, out.resolve().parent)).as_posix()
 
 
 def _limits(ttft_ns: int | None, max_gap_ns: int | None) -> Limits | None:

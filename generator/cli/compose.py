@@ -26,12 +26,14 @@ from generator.composition.view import (
     reason_rows,
     saving_notes,
 )
-from generator.composition.written_groups import groups_lines
+from generator.composition.written_groups import written_sections
 from generator.estimation import named_by, profiles_of
 from generator.facts import MeasuredProfile
 from generator.files import keep_inputs
 from generator.spec.reader import load_spec
-from generator.spec.rewriting import with_sections, write_spec
+from generator.spec.rewriting import rendering_hint, with_sections, write_spec
+from generator.studies.ladders import plan_studies
+from generator.sweep.rendered_recipes import rendered_digests
 from generator.workload import parse_concurrencies
 
 
@@ -99,8 +101,13 @@ def compose(
     )
     if write is not None:
         keep_inputs(write, results, *([against] if against else []))
-    points = read_all((results,))
-    phases = read_phases(points, read.workload, read.cluster.gpu, may_mix=may_mix)
+    phases = read_phases(
+        read_all((results,)),
+        read.workload,
+        read.cluster.gpu,
+        planned=_planned(target),
+        may_mix=may_mix,
+    )
     with progress("composing") as tick:
         composition = composing.compose(
             phases,
@@ -111,13 +118,21 @@ def compose(
             on_load=tick,
         )
     if write is not None:
-        text = with_sections(read, {"groups": groups_lines(composition)})
-        write_spec(write, text, read)
-        talk(f"wrote {write}; render it: pdrecipe generate {write}")
+        write_spec(write, with_sections(read, written_sections(composition)), read)
+        talk(f"wrote {write}; {rendering_hint(write, read)}")
     if as_json:
         echo(json.dumps(composition_document(composition), indent=2))
     else:
         _show(composition, str(against))
+
+
+def _planned(target: Target) -> dict[str, frozenset[str]]:
+    """The digests of the spec's studies by the names of their recipes."""
+    studies = plan_studies(
+        target.spec, target.architecture, target.gpu, target.defaults, target.profiles
+    )
+    recipes = [study.probe.recipe for study in studies.planned]
+    return {recipe.name: rendered_digests(recipe) for recipe in recipes}
 
 
 def _show(composition: Composition, against: str) -> None:

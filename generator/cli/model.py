@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from generator.cli.engine_flags import given_flags
+from generator.cli.number import Count
 from generator.cli.output import definitions, echo, paragraph, table
 from generator.engine.options import options_from_flags
 from generator.facts import engine_defaults, gpu
@@ -32,11 +33,11 @@ _FLAG = "As vLLM's flag."
 
 @click.command()
 @click.argument("model_dir", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--tp", type=click.IntRange(1), help="Tensor parallel size, short for --layout TPn.")
+@click.option("--tp", type=Count(), help="Tensor parallel size, short for --layout TPn.")
 @click.option("--layout", help="Parallel layout, such as TP4DP4+EP; TP1 where absent.")
 @click.option(
     "--tokens",
-    type=click.IntRange(1),
+    type=Count(),
     help=f"Length of a request; {_DEFAULT_TOKENS}, or the model's context, where absent.",
 )
 @click.option("--json", "as_json", is_flag=True, help="A versioned JSON document on stdout.")
@@ -44,7 +45,7 @@ _FLAG = "As vLLM's flag."
 @click.option("--kv-cache-dtype", help=_FLAG)
 @click.option("--mamba-ssm-cache-dtype", help=_FLAG)
 @click.option("--mamba-cache-dtype", help=_FLAG)
-@click.option("--block-size", type=click.IntRange(1), help=_FLAG)
+@click.option("--block-size", type=Count(), help=_FLAG)
 @click.option("--all2all-backend", help=_FLAG)
 @click.option("--attention-backend", help=_FLAG)
 @click.option("--enable-prefix-caching/--no-enable-prefix-caching", default=None, help=_FLAG)

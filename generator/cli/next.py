@@ -15,7 +15,7 @@ from generator.errors import AnswerIsNo, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
 from generator.files import keep_inputs
-from generator.spec.rewriting import with_sections, write_spec
+from generator.spec.rewriting import rendering_hint, with_sections, write_spec
 from generator.stopping.ladders import planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
 from generator.stopping.reduced_spec import reduced_sections
@@ -94,7 +94,7 @@ def next(  # noqa: A001 - the command's name
         preemption_share=preemption_share,
         failure_share=failure_share,
     )
-    ladders = planned_ladders(estimate)
+    ladders = planned_ladders(estimate, profiles)
     runs = next_runs(read_all((results,)), ladders, limits, may_mix=may_mix)
     if as_json:
         echo(json.dumps(next_document(runs), indent=2))
@@ -111,7 +111,8 @@ def next(  # noqa: A001 - the command's name
             )
         text = with_sections(estimate.spec, reduced_sections(estimate.spec, runs))
         write_spec(write, text, estimate.spec)
-        talk(f"wrote {write}, without accuracy runs and probes; render it: pdrecipe generate")
+        hint = rendering_hint(write, estimate.spec)
+        talk(f"wrote {write}, without accuracy runs and probes; {hint}")
 
 
 def _show(runs: NextRuns) -> None:

@@ -18,3 +18,18 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+class Count(click.IntRange):
+    """How many of something: at least 1, and no more than a float can tell apart."""
+
+    _MOST = 10**15
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number: int = super().convert(value, param, ctx)
+        if number > self._MOST:
+            self.fail(f"a number of {len(str(number))} digits is too large", param, ctx)
+        return number

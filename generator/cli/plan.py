@@ -36,6 +36,7 @@ from generator.planning.plan_view import (
 )
 from generator.planning.proposed_spec import write_proposed
 from generator.planning.why import refusal_rows, why, why_document, why_sentences, why_table
+from generator.spec.rewriting import rendering_hint
 from generator.workload import Workload
 
 _DEFAULT_VERSION = "0.26.0"
@@ -190,7 +191,9 @@ def _answer(made: Plan, write: Path | None, out: Path | None, *, as_json: bool) 
     else:
         _show(made)
     if write is not None:
-        talk(f"wrote {write}; render it: pdrecipe generate {write}")
+        is_composed = made.subject.question is not None
+        hint = f"render it: pdrecipe generate {write}"
+        talk(f"wrote {write}; {hint if is_composed else rendering_hint(write, made.subject.spec)}")
     if out is not None:
         talk(f"wrote {out}")
 

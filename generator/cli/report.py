@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -18,9 +17,8 @@ from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
 from generator.files import keep_inputs, write_text_atomically
 from generator.report.build import report as report_page
-from generator.report.inputs import ReportInputs, link_to, recipes_below, summary_of
+from generator.report.inputs import ReportInputs, recipes_below, source_links, summary_of
 from generator.report.page import render_page
-from generator.results.point import MeasuredPoint
 
 
 @click.command()
@@ -69,25 +67,13 @@ def report(
             results_file=str(results),
             spec_file=str(spec),
             model_file=os.path.normpath(found.model_config),
-            links={},
+            page_file=str(out),
+            profile_files=tuple(dict.fromkeys(each.file for each in profiles)),
+            links=source_links(points, results.resolve().parent, out.parent),
             version=__version__,
             may_mix=may_mix,
         )
         tick("drawing figures")
-        text = render_page(report_page(_linked(inputs, results, out)))
+        text = render_page(report_page(inputs))
     write_text_atomically(out, text)
     talk(f"wrote {out}")
-
-
-def _linked(inputs: ReportInputs, results: Path, out: Path) -> ReportInputs:
-    """The inputs with links to those source files that are there, from the page's folder."""
-    links: dict[str, str] = {}
-    for file in sorted(set(_sources(inputs.points))):
-        for place in (results.parent / file, Path(file)):
-            if place.is_file():
-                links.setdefault(file, link_to(place, out.parent))
-    return replace(inputs, links=links)
-
-
-def _sources(points: tuple[MeasuredPoint, ...]) -> list[str]:
-    return [file for point in points for file in point.sources.values()]

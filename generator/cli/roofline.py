@@ -14,7 +14,7 @@ import click
 from generator.cli.efficiency import efficiency_option
 from generator.cli.engine_flags import engine_flags, given_flags
 from generator.cli.measured import profile_option
-from generator.cli.number import FiniteRange
+from generator.cli.number import Count, FiniteRange
 from generator.cli.output import definitions, echo, paragraph
 from generator.efficiency.factors import (
     ChosenEfficiency,
@@ -64,8 +64,8 @@ def _size(name: str, text: str) -> Callable[[FC], FC]:
 
 
 @click.command()
-@click.option("--batch", type=click.IntRange(1), help="Sequences decoding at once; 8.")
-@click.option("--context", "context_tokens", type=click.IntRange(1), help="Tokens of each; 4096.")
+@click.option("--batch", type=Count(), help="Sequences decoding at once; 8.")
+@click.option("--context", "context_tokens", type=Count(), help="Tokens of each; 4096.")
 @_size("--weights-gb", "Resident weights; 140.")
 @click.option(
     "--reserve-gb", type=float, callback=_not_negative, help="Everything else on the GPU; 18."
@@ -75,10 +75,10 @@ def _size(name: str, text: str) -> Callable[[FC], FC]:
 @_size("--bandwidth-gb-per-s", "Effective memory rate; 5000.")
 @_size("--compute-tflops", "Effective arithmetic rate; 800.")
 @_size("--parameters", "Parameters of the dense model; 70e9.")
-@click.option("--layers", type=click.IntRange(1), help="Full-attention layers; 80.")
-@click.option("--query-heads", type=click.IntRange(1), help="Heads of queries; 64.")
-@click.option("--kv-heads", "key_value_heads", type=click.IntRange(1), help="KV heads; 8.")
-@click.option("--head-dim", type=click.IntRange(1), help="Elements of a head; 128.")
+@click.option("--layers", type=Count(), help="Full-attention layers; 80.")
+@click.option("--query-heads", type=Count(), help="Heads of queries; 64.")
+@click.option("--kv-heads", "key_value_heads", type=Count(), help="KV heads; 8.")
+@click.option("--head-dim", type=Count(), help="Elements of a head; 128.")
 @click.option("--model", type=click.Path(path_type=Path), help="Model folder or config.json.")
 @click.option("--gpu", "gpu_name", help="GPU name, such as gb300.")
 @click.option("--layout", help="Parallel layout, such as TP4DP4+EP or TEP8.")
@@ -138,6 +138,8 @@ def roofline(
 
 
 def _show_dense(reader: WarmDecode, as_json: bool) -> None:
+    if not reader.is_computable:
+        raise click.UsageError("these sizes and rates give figures beyond what can be computed")
     if as_json:
         echo(json.dumps(warm_decode_document(reader), indent=2))
         return

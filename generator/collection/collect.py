@@ -20,8 +20,12 @@ from generator.sweep.points import Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """Points, valid and invalid, planned points without one, and files that were left out."""
+    """Points, valid and invalid, planned points without one, and files that were left out.
 
+    ``base`` is the folder that files and runs are called from.
+    """
+
+    base: Path
     runs: int
     points: tuple[MeasuredPoint, ...]
     missing: tuple[MissingPoint, ...]
@@ -98,6 +102,7 @@ class _Collector:
         )
         known = {point.subject.point_id for point in points} | _scored_points(self._readings)
         return Collection(
+            base=self._base,
             runs=len(self._readings),
             points=tuple(points),
             missing=tuple(each for sweep in self._sweeps.values() for each in sweep.missing(known)),

@@ -89,14 +89,10 @@ def _loads(target: Target, phases: Phases) -> tuple[int, ...]:
 
 def _unserved(choices: Iterable[Choice]) -> list[Problem]:
     """Why none of the loads can be served."""
-    problems = []
-    for choice in choices:
-        reasons = [f"{each.decode.kind}: {each.reason}" for each in choice.rejected]
-        why = "; ".join(reasons) or "no decode engine was measured at it"
-        problems.append(
-            Problem(
-                message=f"nothing serves concurrency {choice.concurrency}: {why}",
-                hint="measure other layouts, or ask for other --concurrencies",
-            )
+    return [
+        Problem(
+            message=f"nothing serves concurrency {choice.concurrency}: {choice.refusal}",
+            hint="measure other layouts, or ask for other --concurrencies",
         )
-    return problems
+        for choice in choices
+    ]

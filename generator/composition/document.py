@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from generator.composition.compose import Composition
-from generator.composition.explanation import decode_reasons
+from generator.composition.explanation import choice_reasons
 from generator.composition.grouping import ComposedGroup
 from generator.composition.phase_frontier import Lead
 from generator.composition.phase_points import EngineKind
@@ -49,7 +49,7 @@ def _choice(choice: Choice) -> dict[str, Any]:
     return {
         "concurrency": choice.concurrency,
         "chosen": _candidate(choice.chosen) if choice.chosen else None,
-        "reasons": list(decode_reasons(choice)),
+        "reasons": list(choice_reasons(choice)),
         "others": [_candidate(other) for other in choice.others],
         "rejected": [
             {**_kind(each.decode.kind), "reason": each.reason} for each in choice.rejected

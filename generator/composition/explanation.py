@@ -9,6 +9,7 @@ from generator.composition.pairs import Pair, PairChecker
 from generator.composition.phase_frontier import prefill_at
 from generator.composition.phase_points import EngineKind, Phases
 from generator.composition.proposals import Candidate, Choice
+from generator.composition.rate_matching import supplied_by
 from generator.spec.spec import DeploymentSpec
 from generator.units import ceil_div
 
@@ -25,28 +26,59 @@ class Comparison:
     reasons: tuple[str, ...]
 
 
-def decode_reasons(choice: Choice) -> Iterator[str]:
-    """Why this decode engine, given those that do more alone per GPU at this concurrency."""
-    chosen = choice.chosen
-    if chosen is None:
-        for rejection in choice.rejected:
-            yield f"{rejection.decode.kind}: {rejection.reason}"
+def choice_reasons(choice: Choice) -> Iterator[str]:
+    """Why these engines, given those that do more alone per GPU at this concurrency."""
+    if choice.chosen is None:
+        yield choice.refusal
         return
+    yield from _decode_reasons(choice, choice.chosen)
+    yield from _prefill_reasons(choice, choice.chosen)
+
+
+def _decode_reasons(choice: Choice, chosen: Candidate) -> Iterator[str]:
     others = {each.decode.kind: each for each in reversed(choice.others)}
     refused = {each.decode.kind: each.reason for each in choice.rejected}
     for point in choice.measured:
         rate = f"{point.requests_per_s_per_gpu:.3f} requests/s per GPU"
         if point.kind == chosen.decode.kind:
             leads = " leads decode:" if point is choice.measured[0] else ":"
-            yield f"{point.kind}{leads} {rate}"
+            below = f" at {point.concurrency}, the rung below"
+            yield f"{point.kind}{leads} {rate}{below * (point.concurrency < choice.concurrency)}"
             return
         if point.kind in refused:
             yield f"{point.kind} does more ({rate}), but {refused[point.kind]}"
         elif point.kind in others:
+            yield f"{point.kind} does more ({rate}), but {_less(others[point.kind], chosen)}"
+
+
+def _less(other: Candidate, chosen: Candidate) -> str:
+    """What another deployment gives, and why it is not of better prefill workers."""
+    figures = (
+        f"with {other.match.workers}x{other.prefill.name}"
+        f" {other.tokens_per_s_per_gpu:,.0f} tokens/s per GPU, this one"
+        f" {chosen.tokens_per_s_per_gpu:,.0f}"
+    )
+    return f"{other.refusal}, and {figures}" if other.refusal else figures
+
+
+def _prefill_reasons(choice: Choice, chosen: Candidate) -> Iterator[str]:
+    """Prefill engines that read more per GPU than the chosen one, and what speaks against them."""
+    if chosen.refusal:
+        yield f"another prefill reads more, but {chosen.refusal}"
+    mine = chosen.match.prefill.requests_per_s_per_gpu
+    for other in choice.others:
+        rate = other.match.prefill.requests_per_s_per_gpu
+        if other.decode.kind == chosen.decode.kind and rate > mine:
+            workers = f"{other.match.workers}x{other.prefill.name}"
+            less = (
+                f"{workers} on as many GPUs supplies {other.match.supplied:.2f} requests/s,"
+                f" this one {chosen.match.supplied:.2f}"
+                if other.gpus == chosen.gpus
+                else _less(other, chosen)
+            )
             yield (
-                f"{point.kind} does more ({rate}), but with its prefill workers"
-                f" {others[point.kind].tokens_per_s_per_gpu:,.0f} tokens/s per GPU, this one"
-                f" {chosen.tokens_per_s_per_gpu:,.0f}"
+                f"prefill {other.prefill.name} reads more ({rate:.3f} requests/s per GPU,"
+                f" {chosen.prefill.name} {mine:.3f}), but {less}"
             )
 
 
@@ -87,7 +119,7 @@ def _comparison(
     if choice is None or chosen is None:
         reasons = ["not among the concurrencies composed"]
         if choice is not None:
-            reasons = [*decode_reasons(choice)] or ["no decode engine was measured at it"]
+            reasons = [*choice_reasons(choice)]
     else:
         reasons = [*_differences(chosen, choice, theirs, decode, phases, checker)]
     prefill = (theirs.prefill.workers, str(theirs.prefill.layout))
@@ -95,7 +127,7 @@ def _comparison(
         chosen.shape == (*prefill, decode) and theirs.decode.workers == 1
     )
     if agrees and choice is not None:
-        reasons = [*decode_reasons(choice)]
+        reasons = [*choice_reasons(choice)]
     return Comparison(
         concurrency=concurrency,
         file=theirs.file,
@@ -119,7 +151,7 @@ def _differences(
     if decode != ours.decode.kind:
         yield from _other_decode(decode, ours, choice)
     if str(theirs.prefill.layout) != ours.prefill.name:
-        yield from _other_prefill(ours, theirs, decode, phases, checker)
+        yield from _other_prefill(ours, theirs, phases, checker)
     elif theirs.prefill.workers != ours.match.workers:
         yield f"prefill workers: {prefill_reason(ours)}"
 
@@ -148,16 +180,12 @@ def _other_decode(decode: EngineKind, ours: Candidate, choice: Choice) -> Iterat
 
 
 def _other_prefill(
-    ours: Candidate,
-    theirs: DeploymentSpec,
-    decode: EngineKind,
-    phases: Phases,
-    checker: PairChecker,
+    ours: Candidate, theirs: DeploymentSpec, phases: Phases, checker: PairChecker
 ) -> Iterator[str]:
-    name = str(theirs.prefill.layout)
-    curve = phases.prefill.get(EngineKind(name=name))
-    share = ceil_div(ours.concurrency, theirs.prefill.workers)
-    point = prefill_at(curve, share) if curve else None
+    """What speaks for either prefill in front of the decode engine proposed."""
+    name, workers, decode = str(theirs.prefill.layout), theirs.prefill.workers, ours.decode.kind
+    curve = phases.prefill_for(decode).get(name)
+    point = prefill_at(curve, ceil_div(ours.concurrency, workers)) if curve else None
     if point is None:
         yield f"prefill {name} was not measured alone"
         return
@@ -167,15 +195,13 @@ def _other_prefill(
         f"prefill {ours.prefill.name} reads {mine.requests_per_s_per_gpu:.3f} requests/s per GPU,"
         f" {name} {point.requests_per_s_per_gpu:.3f} ({gain:+.0%})"
     )
-    pair = Pair(
-        prefill=name,
-        workers=theirs.prefill.workers,
-        decode=decode,
-        concurrency=ours.concurrency,
-    )
+    supplied = supplied_by(workers, point, ours.match.margin)
+    if supplied < ours.match.needed:
+        yield f"{theirs.prefill} supplies {supplied:.2f} of {ours.match.needed:.2f} requests/s"
+    pair = Pair(prefill=name, workers=workers, decode=decode, concurrency=ours.concurrency)
     other = checker.check(pair)
     if other.refusal:
-        yield f"with {theirs.prefill} {other.refusal}"
+        yield f"{decode} with {theirs.prefill}: {other.refusal}"
     elif other.block_tokens != ours.capacity.block_tokens and other.held and ours.capacity.held:
         yield (
             f"{name} would keep decode blocks of {other.block_tokens} tokens, not"

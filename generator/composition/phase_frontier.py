@@ -48,9 +48,10 @@ def prefill_at(curve: Curve, concurrency: int) -> PhasePoint | None:
 
 
 def frontier(points: Iterable[PhasePoint]) -> tuple[PhasePoint, ...]:
-    """Points that no other beats in requests per GPU and in waiting, best per GPU first.
+    """Points that no other on as few GPUs beats in requests per GPU and waiting, best first.
 
-    Ties in both stay; a point without a wait competes by requests per GPU alone.
+    A larger engine beats no smaller one: where the smaller one is enough, its GPUs are fewer. Ties
+    in all stay; a point without a wait competes by requests per GPU alone.
     """
     listed = list(points)
     kept = [point for point in listed if not any(_beats(other, point) for other in listed)]
@@ -58,14 +59,14 @@ def frontier(points: Iterable[PhasePoint]) -> tuple[PhasePoint, ...]:
 
 
 def _beats(other: PhasePoint, point: PhasePoint) -> bool:
-    rate, wait = _values(point)
-    other_rate, other_wait = _values(other)
-    return other_rate >= rate and other_wait <= wait and (other_rate > rate or other_wait < wait)
+    values, others = _values(point), _values(other)
+    return others != values and all(a <= b for a, b in zip(others, values, strict=True))
 
 
-def _values(point: PhasePoint) -> tuple[float, float]:
+def _values(point: PhasePoint) -> tuple[float, float, int]:
+    """What to have little of: GPUs for a request per second, waiting, GPUs of an engine."""
     wait = float("inf") if point.wait_ms is None else point.wait_ms
-    return point.requests_per_s_per_gpu, wait
+    return -point.requests_per_s_per_gpu, wait, point.kind.gpus
 
 
 def leads(curves: Mapping[EngineKind, Curve], at: PointAt) -> Iterator[Lead]:

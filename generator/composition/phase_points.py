@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from generator.results.contract import (
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
 from generator.spec.studies import PHASES
+from generator.units import ceil_div
+from generator.wording import plural
 from generator.workload import Workload
 
 _LENGTH_TOLERANCE = 0.05
@@ -45,7 +48,7 @@ class EngineKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePoint:
-    """One engine alone at one concurrency.
+    """One engine alone at one concurrency: its share, where several ran side by side.
 
     ``requests_per_s`` counts requests of the target workload: prompts of its length read, or
     outputs of its length generated. ``wait_ms`` is what a user of the phase waits for, less being
@@ -87,15 +90,31 @@ class Phases:
     def origins(self) -> tuple[Origin, ...]:
         return tuple(sorted({point.origin for point in self.paid}))
 
+    def prefill_for(self, decode: EngineKind) -> Mapping[str, Curve]:
+        """One curve for each prefill layout, by its name, before a decode engine.
+
+        Roles draft alike: that of an engine with as many drafted tokens where it was measured.
+        """
+        tokens = decode.num_speculative_tokens
+        kinds = sorted(self.prefill, key=lambda kind: (kind.num_speculative_tokens == tokens, kind))
+        return {kind.name: self.prefill[kind] for kind in kinds}
+
 
 def read_phases(
-    points: Iterable[MeasuredPoint], workload: Workload, gpu: str, *, may_mix: bool = False
+    points: Iterable[MeasuredPoint],
+    workload: Workload,
+    gpu: str,
+    *,
+    planned: Mapping[str, frozenset[str]] | None = None,
+    may_mix: bool = False,
 ) -> Phases:
     """The phase studies among measured points, for a workload and a type of GPU.
 
     Of repeated points the one with the median rate stands; ``may_mix`` lets contracts differ, which
-    a note then says. Raises InvalidInput where a phase has no valid point, where contracts differ
-    and may not, or where points are of another GPU or their engines are not of one known kind.
+    a note then says. ``planned`` are the digests of the spec's studies by the name of the recipe:
+    a note tells of results that another recipe of that name had. Raises InvalidInput where a phase
+    has no valid point, where contracts differ and may not, or where points are of another GPU or
+    their engines are not of one known kind.
     """
     of_phases = [point for point in points if point.subject.phase in PHASES]
     problems = [*_other_gpus(of_phases, gpu)]
@@ -123,7 +142,11 @@ def read_phases(
         prefill=_curves(read["prefill"]),
         decode=_curves(read["decode"]),
         paid=tuple(each for phase in PHASES for each in read[phase]),
-        notes=(*map(_mixed_note, mixed), *_notes(of_phases, workload)),
+        notes=(
+            *map(_mixed_note, mixed),
+            *_changed(valid, planned or {}),
+            *_notes(of_phases, workload),
+        ),
     )
 
 
@@ -172,7 +195,7 @@ def _phase_point(point: MeasuredPoint, workload: Workload) -> PhasePoint:
     wait = point.latencies.ttft if is_prefill else point.latencies.tpot
     return PhasePoint(
         kind=EngineKind(name=pool.layout or "", num_speculative_tokens=pool.num_speculative_tokens),
-        concurrency=point.subject.concurrency,
+        concurrency=ceil_div(point.subject.concurrency, pool.workers),
         requests_per_s=rate / pool.workers,
         wait_ms=wait.median if wait else None,
         gpus=point.gpus.total,
@@ -217,6 +240,24 @@ def _median(repeats: list[PhasePoint]) -> PhasePoint:
     """The repeat with the median rate, the lower one of an even number."""
     ordered = sorted(repeats, key=lambda point: point.requests_per_s)
     return ordered[(len(ordered) - 1) // 2]
+
+
+def _changed(
+    points: Iterable[MeasuredPoint], planned: Mapping[str, frozenset[str]]
+) -> Iterable[str]:
+    """What was measured with a recipe of a study's name that is not what the spec gives now."""
+    changed = Counter(
+        point.subject.recipe
+        for point in points
+        if point.subject.digest not in planned.get(point.subject.recipe, {point.subject.digest})
+    )
+    if changed:
+        first, *rest = sorted(changed)
+        more = f" and {len(rest)} more" if rest else ""
+        yield (
+            f"CHANGED: {plural(changed.total(), 'result')} of recipes that changed since: {first}"
+            f"{more}."
+        )
 
 
 def _notes(points: Iterable[MeasuredPoint], workload: Workload) -> Iterable[str]:

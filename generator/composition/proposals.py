@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from generator.composition.pairs import Pair, PairCapacity, PairChecker
@@ -11,11 +11,16 @@ from generator.composition.phase_points import EngineKind, PhasePoint, Phases
 from generator.composition.rate_matching import RateMatch, match_rates
 from generator.parallel import WorkerPool
 from generator.spec.placement import nodes_for_pool
+from generator.units import ceil_div
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A matched deployment at one concurrency. ``gpus`` are those of the nodes it takes."""
+    """A matched deployment at one concurrency. ``gpus`` are those of the nodes it takes.
+
+    ``refusal`` is why the decode engine cannot have the prefill engine that reads the most per GPU,
+    empty where none reads more than this one or nothing speaks against it.
+    """
 
     concurrency: int
     prefill: EngineKind
@@ -24,6 +29,7 @@ class Candidate:
     gpus: int
     capacity: PairCapacity
     request_tokens: int
+    refusal: str = ""
 
     @property
     def requests_per_s_per_gpu(self) -> float:
@@ -70,6 +76,15 @@ class Choice:
     others: tuple[Candidate, ...]
     rejected: tuple[Rejection, ...]
 
+    @property
+    def refusal(self) -> str:
+        """Why nothing serves the concurrency, engines with the same reason together."""
+        kinds: dict[str, list[str]] = {}
+        for each in self.rejected:
+            kinds.setdefault(each.reason, []).append(str(each.decode.kind))
+        told = (f"{', '.join(named)}: {reason}" for reason, named in kinds.items())
+        return "; ".join(told) or "no decode engine was measured at it"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
@@ -92,7 +107,7 @@ def choose(
 
     Candidates are the decode engines of the frontier at that concurrency, then, where none of them
     can serve it, the best of those behind them; each with the prefill engines of the frontier at
-    the share of the load that a worker gets.
+    the share of the load that a worker gets. An engine that cannot pair keeps no other off it.
     """
     measured = [
         point
@@ -105,12 +120,14 @@ def choose(
     while measured and not candidates:
         front = frontier(measured)
         for point in front:
-            found = list(_deployments(phases, point, concurrency, checker, rules, request_tokens))
-            served = [each for each in found if isinstance(each, Candidate)]
-            candidates += served
+            pairings = _pairings(phases, point, concurrency, checker, rules)
+            served = _kept(pairings, phases)
+            candidates += (
+                _candidate(each, pairings, point, concurrency, rules, request_tokens)
+                for each in served
+            )
             if not served:
-                reasons = [each.reason for each in found if isinstance(each, Rejection)]
-                reason = reasons[0] if reasons else "no prefill layout keeps it fed in the cluster"
+                reason = _reason(pairings, phases, concurrency)
                 rejected.append(Rejection(decode=point, reason=reason))
         measured = [point for point in measured if point not in front]
     ranked = sorted(candidates, key=_rank)
@@ -134,52 +151,88 @@ def _rank(candidate: Candidate) -> tuple[float, float, float, str]:
     )
 
 
-def _deployments(
-    phases: Phases,
-    decode: PhasePoint,
-    concurrency: int,
-    checker: PairChecker,
-    rules: Rules,
-    request_tokens: int,
-) -> Iterator[Candidate | Rejection]:
-    """Every prefill engine of the frontier in front of a decode engine, matched and held."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pairing:
+    """As many workers of a prefill engine as feed a decode engine, and what the two hold."""
+
+    match: RateMatch
+    share: int
+    capacity: PairCapacity
+
+    @property
+    def kind(self) -> EngineKind:
+        return self.match.prefill.kind
+
+    @property
+    def rate(self) -> float:
+        return self.match.prefill.requests_per_s_per_gpu
+
+    @property
+    def refusal(self) -> str:
+        return f"with {self.match.workers}x{self.kind.name} {self.capacity.refusal}"
+
+
+def _pairings(
+    phases: Phases, decode: PhasePoint, concurrency: int, checker: PairChecker, rules: Rules
+) -> list[_Pairing]:
+    """Every prefill engine that can feed a decode engine, most requests per GPU first."""
     most = rules.most_nodes * rules.gpus_per_node
-    front = frontier(
-        point
-        for curve in phases.prefill.values()
-        if (point := prefill_at(curve, concurrency)) is not None
-    )
-    for kind in (point.kind for point in front):
-        match = match_rates(
-            phases.prefill[kind],
-            decode.requests_per_s,
-            concurrency,
-            rules.margin,
-            most // kind.gpus,
-        )
+    pairings = []
+    for name, curve in phases.prefill_for(decode.kind).items():
+        room = most // EngineKind(name=name).gpus
+        match = match_rates(curve, decode.requests_per_s, concurrency, rules.margin, room)
         if match is None:
             continue
         pair = Pair(
-            prefill=kind.name,
-            workers=match.workers,
-            decode=decode.kind,
-            concurrency=concurrency,
+            prefill=name, workers=match.workers, decode=decode.kind, concurrency=concurrency
         )
-        capacity = checker.check(pair)
-        if capacity.refusal:
-            reason = f"with {match.workers}x{kind.name} {capacity.refusal}"
-            yield Rejection(decode=decode, reason=reason)
-            continue
-        pools = (
-            WorkerPool(workers=match.workers, layout=kind.layout),
-            WorkerPool(workers=1, layout=decode.kind.layout),
-        )
-        yield Candidate(
-            concurrency=concurrency,
-            prefill=kind,
-            decode=decode,
-            match=match,
-            gpus=rules.gpus_of(pools),
-            capacity=capacity,
-            request_tokens=request_tokens,
-        )
+        share = ceil_div(concurrency, match.workers)
+        pairings.append(_Pairing(match=match, share=share, capacity=checker.check(pair)))
+    return sorted(pairings, key=lambda each: (-each.rate, each.kind))
+
+
+def _kept(pairings: Iterable[_Pairing], phases: Phases) -> list[_Pairing]:
+    """Pairings that serve, of prefill engines that no other such engine beats at their share."""
+    served = [each for each in pairings if not each.capacity.refusal]
+    curves = [phases.prefill[each.kind] for each in served]
+    kept = []
+    for each in served:
+        front = frontier(point for curve in curves if (point := prefill_at(curve, each.share)))
+        if each.kind in {point.kind for point in front}:
+            kept.append(each)
+    return kept or served
+
+
+def _reason(pairings: Iterable[_Pairing], phases: Phases, concurrency: int) -> str:
+    """Why no prefill engine serves a decode engine: of the best one that feeds it, if any does."""
+    for each in pairings:
+        return each.refusal
+    if any(prefill_at(curve, concurrency) for curve in phases.prefill.values()):
+        return "needs more prefill workers than the cluster holds"
+    return f"no prefill engine was measured at as few as {concurrency}"
+
+
+def _candidate(
+    pairing: _Pairing,
+    pairings: Iterable[_Pairing],
+    decode: PhasePoint,
+    concurrency: int,
+    rules: Rules,
+    request_tokens: int,
+) -> Candidate:
+    refused = (each for each in pairings if each.capacity.refusal and each.rate > pairing.rate)
+    first = next(refused, None)
+    pools = (
+        WorkerPool(workers=pairing.match.workers, layout=pairing.kind.layout),
+        WorkerPool(workers=1, layout=decode.kind.layout),
+    )
+    return Candidate(
+        concurrency=concurrency,
+        prefill=pairing.kind,
+        decode=decode,
+        match=pairing.match,
+        gpus=rules.gpus_of(pools),
+        capacity=pairing.capacity,
+        request_tokens=request_tokens,
+        refusal=first.refusal if first else "",
+    )

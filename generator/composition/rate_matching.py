@@ -24,12 +24,17 @@ class RateMatch:
     @property
     def supplied(self) -> float:
         """Requests per second of all workers, the margin taken off."""
-        return self.workers * self.prefill.requests_per_s * (1 - self.margin)
+        return supplied_by(self.workers, self.prefill, self.margin)
 
     @property
     def utilization(self) -> float:
         """The share of what the workers could read that the decode worker asks for."""
         return self.needed / (self.workers * self.prefill.requests_per_s)
+
+
+def supplied_by(workers: int, prefill: PhasePoint, margin: float) -> float:
+    """Requests per second of as many prefill workers, the margin taken off."""
+    return workers * prefill.requests_per_s * (1 - margin)
 
 
 def match_rates(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import fsum
 
 from generator.composition.pairs import Pair, PairChecker
 from generator.composition.phase_frontier import decode_at, prefill_at
@@ -70,37 +71,38 @@ def estimate_saving(
     hours: list[float] = []
     starts: set[tuple[str, int, str]] = set()
     refused = 0
-    for prefill, decode in ((p, d) for p in phases.prefill for d in phases.decode):
+    pairs = ((kind, *each) for kind in phases.decode for each in phases.prefill_for(kind).items())
+    for decode, prefill, curve in pairs:
         for workers in range(1, most + 1):
             for concurrency in concurrencies:
                 point = decode_at(phases.decode[decode], concurrency)
                 share = ceil_div(concurrency, workers)
-                fed = prefill_at(phases.prefill[prefill], share)
+                fed = prefill_at(curve, share)
                 if point is None or fed is None:
                     continue
-                pair = Pair(prefill=prefill.name, workers=1, decode=decode, concurrency=concurrency)
+                pair = Pair(prefill=prefill, workers=1, decode=decode, concurrency=concurrency)
                 gpus = _gpus(pair, workers, rules)
                 if gpus is None or checker.check(pair).refusal:
                     refused += 1
                     continue
                 rate = min(point.requests_per_s, workers * fed.requests_per_s)
                 hours.append(gpus * concurrency * requests / rate / 3600)
-                starts.add((prefill.name, workers, str(decode)))
+                starts.add((prefill, workers, str(decode)))
     return Saving(
         phases=Cost(
             points=len(phases.paid),
             starts=len(phases.prefill) + len(phases.decode),
-            gpu_hours=sum(point.gpu_hours for point in phases.paid),
+            gpu_hours=fsum(point.gpu_hours for point in phases.paid),
         ),
         composed=Cost(
             points=len(listed),
             starts=deployments,
-            gpu_hours=sum(
+            gpu_hours=fsum(
                 each.gpus * each.concurrency * requests / each.decode.requests_per_s / 3600
                 for each in listed
             ),
         ),
-        product=Cost(points=len(hours), starts=len(starts), gpu_hours=sum(hours)),
+        product=Cost(points=len(hours), starts=len(starts), gpu_hours=fsum(hours)),
         refused=refused,
         most_workers=most,
         requests_per_concurrency=requests,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from generator.composition.compose import Composition
-from generator.composition.explanation import Comparison, decode_reasons
+from generator.composition.explanation import Comparison, choice_reasons
 from generator.composition.proposals import Candidate
 from generator.composition.saving import Cost
 from generator.results.point import Origin
+from generator.wording import plural
 
 Table = tuple[Sequence[str], list[list[str]]]
 
@@ -51,8 +52,7 @@ def deployment_table(composition: Composition) -> Table:
     rows = []
     for choice in composition.choices:
         if choice.chosen is None:
-            reasons = "; ".join(decode_reasons(choice)) or "no decode engine was measured at it"
-            rows.append([str(choice.concurrency), f"nothing serves it: {reasons}"])
+            rows.append([str(choice.concurrency), f"nothing serves it: {choice.refusal}"])
         else:
             rows.append(_row(choice.chosen))
     return headers, rows
@@ -76,9 +76,9 @@ def _row(candidate: Candidate) -> list[str]:
 
 
 def reason_rows(composition: Composition) -> list[tuple[str, str]]:
-    """Why each concurrency has its decode engine."""
+    """Why each concurrency has its engines."""
     return [
-        (str(choice.concurrency), "; ".join(decode_reasons(choice)))
+        (str(choice.concurrency), "; ".join(choice_reasons(choice)))
         for choice in composition.choices
         if choice.chosen is not None
     ]
@@ -87,12 +87,15 @@ def reason_rows(composition: Composition) -> list[tuple[str, str]]:
 def saving_notes(composition: Composition) -> Iterator[str]:
     """What was and will be spent against the full product of both phases."""
     saving = composition.saving
+    share = saving.share_saved
+    saved = f"Saved: {share:.0%}." if share >= 0 else f"Nothing saved: {-share:,.0%} more."
+    most = saving.most_workers
+    workers = "1 worker" if most == 1 else f"1 to {most} workers"
     yield (
         f"Cost of measuring, warm-up and start-ups left out: the phases {_cost(saving.phases)}, the"
-        f" composed set {_cost(saving.composed)}. Every prefill layout, 1 to {saving.most_workers}"
-        f" workers, before every decode layout and MTP at every concurrency:"
-        f" {_cost(saving.product)}; {saving.refused:,} more cannot run. Saved:"
-        f" {saving.share_saved:.0%}."
+        f" composed set {_cost(saving.composed)}. Every prefill layout, {workers},"
+        f" before every decode layout and MTP at every concurrency:"
+        f" {_cost(saving.product)}; {saving.refused:,} more cannot run. {saved}"
     )
     yield (
         f"A point takes {saving.requests_per_concurrency} requests for each concurrent one at the"
@@ -101,7 +104,8 @@ def saving_notes(composition: Composition) -> Iterator[str]:
 
 
 def _cost(cost: Cost) -> str:
-    return f"{cost.gpu_hours:,.1f} GPU-hours ({cost.points:,} points, {cost.starts} starts)"
+    points, starts = plural(cost.points, "point"), plural(cost.starts, "start")
+    return f"{cost.gpu_hours:,.1f} GPU-hours ({points}, {starts})"
 
 
 def comparison_notes(comparisons: Sequence[Comparison], name: str) -> Iterator[str]:

@@ -1,12 +1,28 @@
-"""Composed deployments as the ``groups:`` section of a spec."""
+"""Composed deployments as the ``groups:`` section of a spec, and what else names deployments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import yaml
+
 from generator.composition.compose import Composition
 from generator.composition.explanation import prefill_reason
 from generator.composition.grouping import ComposedDeployment, ComposedGroup
+
+
+def written_sections(composition: Composition) -> dict[str, list[str]]:
+    """The lines below each section that changes.
+
+    Accuracy runs of some deployments only name those that go: they become runs of all.
+    """
+    sections = {"groups": groups_lines(composition)}
+    accuracy = composition.target.spec.document.data.get("accuracy", {})
+    if "of" in accuracy:
+        of_all = {key: value for key, value in accuracy.items() if key != "of"}
+        text = yaml.safe_dump(of_all, sort_keys=False, allow_unicode=True, width=100)
+        sections["accuracy"] = [f"  {line}" for line in text.splitlines()]
+    return sections
 
 
 def groups_lines(composition: Composition) -> list[str]:

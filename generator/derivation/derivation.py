@@ -287,7 +287,8 @@ def derive_probe(
     options = options_from_flags(alone)
     nodes = nodes_for_pool(probe.pool, spec.cluster.gpus_per_node)
     check_nodes({"probe": nodes}, spec.cluster)
-    check_request_fits(options, spec.workload, architecture)
+    for workload in (spec.workload, probe.workload):
+        check_request_fits(options, workload, architecture)
     role = WrittenRole(
         pool=probe.pool,
         nodes=nodes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class MeasuredProfile:
     """What one start-up printed, per GPU.
 
     ``graph_reserved`` is the engine's estimate, which decides the KV cache; ``graph_used`` is what
-    capture took, None where the log ends before it.
+    capture took, None where the log ends before it. ``file`` is the user's file it was read from.
     """
 
     key: ProfileKey
@@ -59,6 +59,7 @@ class MeasuredProfile:
     kv_cache_bytes_per_rank: int
     source: str
     as_of: str
+    file: str = field(default="", compare=False)
 
 
 @cache
@@ -80,7 +81,7 @@ def read_profiles(path: Path, source: str | None = None) -> tuple[MeasuredProfil
     validate(document, "measured-profile")
     if problems := list(_profile_problems(document)):
         raise InvalidInput(problems)
-    return tuple(_profiles(document.data))
+    return tuple(replace(each, file=str(path)) for each in _profiles(document.data))
 
 
 def find_profile(

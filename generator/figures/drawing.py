@@ -96,10 +96,13 @@ def draw_png(chart: Chart) -> bytes:
 
 @contextmanager
 def _own_settings() -> Iterator[None]:
-    """The library's defaults and ours, whatever a matplotlibrc on this machine says."""
+    """The library's defaults and ours, whatever a matplotlibrc on this machine says.
+
+    It warns of characters that its font lacks, such as Chinese ones: readers of the SVG have fonts
+    of their own, and nobody can act on it.
+    """
     with mpl.rc_context(), warnings.catch_warnings():
-        # Names may be of any script: a reader of SVG has the characters, a PNG has boxes for them.
-        warnings.filterwarnings("ignore", message="Glyph ")
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         mpl.rcdefaults()
         mpl.rcParams.update(_SETTINGS)
         yield
@@ -286,7 +289,7 @@ def _label_marks(axes: Axes, drawn: Sequence[Series]) -> int:
             width = len(mark.label) * _LABEL_SIZE * _CHARACTER
             anchors.append(Anchor(x=x, y=y, radius=radius, width=width, height=_LABEL_SIZE))
             texts.append(mark.label)
-            colours.append(_style(series).colour)
+            colours.append(_style(series).text)
     lines = [box for series in drawn for box in _along(axes, series)]
     frame = Box(*axes.get_window_extent().extents)
     boxes = place_labels(anchors, marks, lines, frame)

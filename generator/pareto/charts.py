@@ -13,6 +13,7 @@ from generator.pareto.curves import CONFIGURATION, grouping
 from generator.pareto.selection import AxisPoint
 from generator.pareto.study import ParetoStudy
 from generator.results.wording import origins_label, rounded
+from generator.wording import plural
 
 _MOST_NAMED = 12
 _MOST_TICKS = 12
@@ -255,7 +256,8 @@ def _notes(
 def _curves_description(study: ParetoStudy, title: str) -> str:
     """The figure in words: every curve with its ends, as many as are named."""
     y = study.question.y
-    sentences = [f"{title}. {len(study.curves)} curves, {len(study.points)} points."]
+    counted = f"{plural(len(study.curves), 'curve')}, {plural(len(study.points), 'point')}"
+    sentences = [f"{title}. {counted}."]
     for curve in study.curves[:_MOST_NAMED]:
         first, last = curve.points[0], curve.points[-1]
         sentences.append(

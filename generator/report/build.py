@@ -12,12 +12,14 @@ from generator.report.evidence_sections import (
     contract_section,
     files_section,
     invalid_section,
+    other_subjects,
     recipes_section,
     reproduction_section,
 )
 from generator.report.inputs import ReportInputs
 from generator.report.measured_sections import (
     goodput_sections,
+    missing_curves,
     phase_sections,
     serving_sections,
     serving_study,
@@ -57,13 +59,15 @@ def report(inputs: ReportInputs) -> Page:
 
 def _sections(inputs: ReportInputs, answer: ParetoStudy | None) -> Iterator[Section]:
     runs = RunList(inputs.links)
-    yield model_section(inputs)
+    yield model_section(inputs, other_subjects(inputs))
     yield memory_section(inputs)
     yield capacity_section(inputs)
     yield from phase_sections(inputs, runs)
     if answer is not None:
         yield from serving_sections(answer, inputs.results_file, runs)
         yield from goodput_sections(inputs, runs)
+    else:
+        yield from missing_curves(inputs)
     yield accuracy_section(inputs, runs)
     yield invalid_section(inputs, runs)
     yield contract_section(inputs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from generator.capacity.capacity import EngineCapacity
 from generator.capacity.view import (
     capacity_notes,
     kv_cache_notes,
@@ -23,16 +24,18 @@ from generator.model_summary.view import (
 )
 from generator.report.content import Block, Facts, Paragraph, Section, table_block
 from generator.report.inputs import ReportInputs
+from generator.studies.view import study_notes, study_table
 
 
-def model_section(inputs: ReportInputs) -> Section:
-    """The architecture and what a rank of it weighs."""
+def model_section(inputs: ReportInputs, warnings: Iterable[str]) -> Section:
+    """The architecture and what a rank of it weighs, under what warns of it."""
     summary = inputs.summary
     source = f"Computed from {inputs.model_file} by pdrecipe {inputs.version}."
     return Section(
         id="model",
         title="The model",
         blocks=(
+            *(Paragraph(text=text, is_alert=True) for text in warnings),
             Facts(rows=tuple(architecture_rows(summary))),
             *_sentences(weights_notes(summary)),
             table_block("Weights of one rank", _unwrapped(weights_table(summary)), source=source),
@@ -45,7 +48,7 @@ def model_section(inputs: ReportInputs) -> Section:
 def memory_section(inputs: ReportInputs) -> Section:
     """The memory account of every engine and how its KV cache is cut."""
     engines = inputs.engines
-    source = f"Computed from {inputs.spec_file} and {inputs.model_file}; m terms are measured."
+    source = f"Computed from {inputs.spec_file} and {inputs.model_file}."
     return Section(
         id="memory",
         title="Memory and block sizes",
@@ -58,11 +61,24 @@ def memory_section(inputs: ReportInputs) -> Section:
             ),
             table_block("Memory of one GPU, GiB", memory_table(engines), source=source),
             *_notes(memory_notes(engines)),
+            *_notes(_origins_of_terms(engines)),
             Facts(rows=tuple(cache_rows(inputs.summary))),
             table_block("Blocks of the KV cache", kv_cache_table(engines), source=source),
             *_notes(kv_cache_notes()),
         ),
     )
+
+
+def _origins_of_terms(engines: Iterable[EngineCapacity]) -> Iterator[str]:
+    """Where the terms are from that do not follow from the spec and the model."""
+    sources: dict[str, dict[str, None]] = {}
+    for engine in engines:
+        terms = engine.memory.terms
+        for term in (terms.total, terms.cuda_context, *terms.spent.values()):
+            if term.source:
+                sources.setdefault(str(term.basis), {})[term.source] = None
+    for basis, named in sources.items():
+        yield f"{basis.capitalize()} terms are from: {'; '.join(named)}."
 
 
 def capacity_section(inputs: ReportInputs) -> Section:
@@ -76,13 +92,27 @@ def capacity_section(inputs: ReportInputs) -> Section:
             table_block("Requests at once", requests_table(engines), source=source),
             *_notes(requests_notes(engines)),
             *_notes(capacity_notes(engines)),
-            table_block(
-                "Deployments of the spec: what the decode side holds",
-                _deployments(inputs),
-                source=source,
-            ),
+            *_deployments_block(inputs, source),
+            *_studies_blocks(inputs, source),
         ),
     )
+
+
+def _deployments_block(inputs: ReportInputs, source: str) -> Iterator[Block]:
+    """The deployments, where the spec has chosen any."""
+    headers, rows = _deployments(inputs)
+    if rows:
+        caption = "Deployments of the spec: what the decode side holds"
+        yield table_block(caption, (headers, rows), source=source)
+
+
+def _studies_blocks(inputs: ReportInputs, source: str) -> Iterator[Block]:
+    """The layouts that are measured alone, and those that cannot be, where the spec has any."""
+    studies = inputs.estimate.studies
+    if studies.planned or studies.refused:
+        caption = "Phase studies of the spec: each layout alone"
+        yield table_block(caption, study_table(studies), source=source)
+        yield from _notes(study_notes(studies))
 
 
 def _deployments(inputs: ReportInputs) -> tuple[list[str], list[list[str]]]:

@@ -17,11 +17,13 @@ from generator.report.content import (
     table_block,
 )
 from generator.report.inputs import ReportInputs
-from generator.report.runs import RunList
+from generator.report.runs import RunFile, RunList
 from generator.results.contract import common_contract, contract_differences, differences_of
-from generator.results.point import MeasuredPoint
+from generator.results.point import MeasuredPoint, Origin
+from generator.wording import plural
 
 _MOST_ROWS = 60
+_MOST_RUNS = 100
 _MOST_VALUES = 8
 
 
@@ -94,6 +96,19 @@ def invalid_section(inputs: ReportInputs, runs: RunList) -> Section:
     )
 
 
+def other_subjects(inputs: ReportInputs) -> Iterator[str]:
+    """What results say they are of, where that is not what the spec says."""
+    spec = inputs.estimate.spec
+    said = {"model.path": spec.model.get("path"), "gpu.type": spec.cluster.gpu}
+    for key, of_spec in said.items():
+        counts = Counter(point.contract.get(key, of_spec) for point in inputs.points)
+        others = [
+            f"{value} ({plural(counts[value], 'point')})" for value in counts if value != of_spec
+        ]
+        if others:
+            yield f"The spec is of {key} {of_spec}, results are of {', '.join(sorted(others))}."
+
+
 def contract_section(inputs: ReportInputs) -> Section:
     """What was held fixed for all points, and what varies."""
     valid = [point for point in inputs.points if point.is_valid]
@@ -117,13 +132,18 @@ def contract_section(inputs: ReportInputs) -> Section:
 
 def _values(values: tuple[tuple[str, int], ...]) -> str:
     """The values of a key, the commonest first, each with its points."""
-    shown = "; ".join(f"{value} ({count:,} points)" for value, count in values[:_MOST_VALUES])
+    shown = "; ".join(
+        f"{value} ({plural(count, 'point')})" for value, count in values[:_MOST_VALUES]
+    )
     more = len(values) - _MOST_VALUES
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def recipes_section(inputs: ReportInputs) -> Section:
-    """Every recipe of the spec and of the results with its digest, by link where it is a file."""
+    """Every recipe of the spec and of the results with its digest, by link where it is a file.
+
+    Only those without a file are ever cut: their digests are in the results.
+    """
     return Section(
         id="recipes",
         title="Recipes",
@@ -153,17 +173,18 @@ def _recipes_table(inputs: ReportInputs) -> TableBlock:
         ]
         for each in inputs.recipes
     ]
+    rows.sort(key=lambda row: row[-1] == "0")  # stable: those with results first
+    most_rows = len(rows) + _MOST_ROWS
     rows += [
         [name, "no such file", digest, _count(counts, digest)]
         for digest, name in sorted(names.items(), key=lambda item: (item[1], item[0]))
         if digest not in on_disk
     ]
-    rows.sort(key=lambda row: row[-1] == "0")  # stable: those with results first
     return table_block(
-        "Recipes",
+        "Recipes of the spec and of the results",
         (["recipe", "layout", "digest", "points"], rows),
-        most_rows=_MOST_ROWS,
-        rest_is_in=f"all digests are in {inputs.results_file}",
+        most_rows=most_rows,
+        rest_is_in=f"they have no file, and their digests are in {inputs.results_file}",
     )
 
 
@@ -174,6 +195,9 @@ def _count(counts: Counter[str], digest: str) -> str:
 def reproduction_section(inputs: ReportInputs) -> Section:
     """The commands from the spec to this page."""
     spec, results = shlex.quote(inputs.spec_file), shlex.quote(inputs.results_file)
+    page = shlex.quote(inputs.page_file)
+    profiles = "".join(f" --profile {shlex.quote(each)}" for each in inputs.profile_files)
+    mix = " --mix" if inputs.may_mix else ""
     return Section(
         id="reproduce",
         title="How to reproduce this",
@@ -182,25 +206,46 @@ def reproduction_section(inputs: ReportInputs) -> Section:
             Commands(
                 lines=(
                     f"pdrecipe generate {spec}",
-                    f"pdrecipe capacity {spec}",
+                    f"pdrecipe capacity {spec}{profiles}",
                     "pdrecipe submit RECIPES... --site SITE   # or srtctl apply -f, one by one",
-                    f"pdrecipe collect RUNS... --out {results}",
-                    f"pdrecipe pareto {results} --out frontier.svg",
-                    f"pdrecipe report {results} {spec} --out report.html",
+                    f"pdrecipe collect RUNS...{_collected_with(inputs)} --out {results}",
+                    f"pdrecipe pareto {results}{mix} --out frontier.svg",
+                    f"pdrecipe report {results} {spec}{profiles}{mix} --out {page}",
                 )
             ),
         ),
     )
 
 
+def _collected_with(inputs: ReportInputs) -> str:
+    """The options without which collecting again would give other points, as the points tell."""
+    origins = {point.origin for point in inputs.points}
+    thresholds = {point.accuracy.threshold for point in inputs.points if point.accuracy}
+    limits = {(each.ttft_ms, each.max_gap_ms) for p in inputs.points if (each := p.goodput)}
+    options = []
+    if len(origins) == 1 and origins != {Origin.MEASURED}:
+        options.append(f" --origin {origins.pop()}")
+    if len(thresholds) == 1 and None not in thresholds:
+        options.append(f" --min-accuracy {thresholds.pop():g}")
+    if len(limits) == 1:
+        ttft_ms, max_gap_ms = limits.pop()
+        options.append(f" --ttft-ms {ttft_ms:g} --max-gap-ms {max_gap_ms:g}")
+    return "".join(options)
+
+
 def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | None) -> Section:
-    """Every file that a figure of this page is from."""
-    named = len(list(runs.rows()))
-    everything = len({point.run for point in inputs.points})
+    """Every file that a figure of this page is from.
+
+    Drawings show points that no table has room for: their runs come last, and are counted where
+    there are too many.
+    """
+    for point in inputs.points:
+        if point in runs or len(runs) < _MOST_RUNS:
+            runs.name(point)
+    missing = len({(point.folder, point.run) for point in inputs.points}) - len(runs)
     fewer = (
-        f" {everything - named:,} runs whose points no table above shows are left out."
-        if everything > named
-        else ""
+        f"{missing:,} runs whose points no table above shows are left out; {inputs.results_file}"
+        " names the files of each."
     )
     return Section(
         id="files",
@@ -209,12 +254,12 @@ def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | Non
             Paragraph(
                 text=(
                     f"Results: {inputs.results_file}. Spec: {inputs.spec_file}. Model:"
-                    f" {inputs.model_file}. Measured memory terms: the profiles that the spec"
-                    f" names, else those of pdrecipe {inputs.version}."
+                    f" {inputs.model_file}. Measured memory terms: {_profiles(inputs)}"
+                    f"those that come with pdrecipe {inputs.version}."
                 )
             ),
             runs_block(runs),
-            *([Paragraph(text=fewer.strip(), is_note=True)] if fewer else []),
+            *([Paragraph(text=fewer, is_note=True)] if missing else []),
             *(
                 [
                     Paragraph(
@@ -228,6 +273,12 @@ def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | Non
     )
 
 
+def _profiles(inputs: ReportInputs) -> str:
+    """The files of measured start-ups that were looked in, up to the package's own."""
+    files = (*inputs.profile_files, *inputs.estimate.spec.profiles)
+    return f"{', '.join(map(str, files))}, else " if files else ""
+
+
 def runs_block(runs: RunList) -> TableBlock:
     """The runs that the page names so far, with the files of each."""
     return table_block("Runs", (["run", "folder", "file", "of"], list(_run_rows(runs))))
@@ -236,10 +287,15 @@ def runs_block(runs: RunList) -> TableBlock:
 def _run_rows(runs: RunList) -> Iterator[list[str | Cell]]:
     """A row for each file of a run; the run is named in its first."""
     for number, run, files in runs.rows():
-        groups: dict[tuple[str, str], list[str]] = {}
-        for group, file, link in files:
-            groups.setdefault((file, link), []).append(group)
         name, folder = Cell(text=f"run {number}", id=f"run-{number}"), run
-        for (file, link), of in groups.items() or [(("", ""), [])]:
-            yield [name, folder, Cell(text=file, href=link), ", ".join(of)]
+        if not files:
+            yield [name, folder, "", ""]
+        for each in files:
+            yield [name, folder, Cell(text=each.name, href=each.link), _what_is_in(each)]
             name, folder = Cell(text=""), ""
+
+
+def _what_is_in(file: RunFile) -> str:
+    """The groups of figures in a file, and of which loads where it is not of all."""
+    at = f" at {', '.join(map(str, file.concurrencies))}" if file.concurrencies else ""
+    return f"{', '.join(file.groups)}{at}"

@@ -14,7 +14,7 @@ from generator.results.wording import origins_label
 
 
 def frontier_page(
-    answer: ParetoStudy, results: str, links: Mapping[str, str], version: str
+    answer: ParetoStudy, results: str, links: Mapping[tuple[str, str], str], version: str
 ) -> Page:
     """The curves and the frontier of a study, with the runs behind them."""
     x, y = answer.question.x, answer.question.y

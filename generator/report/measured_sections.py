@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from generator.figures.chart import Chart
-from generator.pareto.axes import axis
+from generator.pareto.axes import Axis, axis
 from generator.pareto.charts import curves_chart, frontier_chart, phase_chart
 from generator.pareto.selection import SERVING, AxisPoint
 from generator.pareto.study import ParetoQuestion, ParetoStudy, study
@@ -21,6 +21,7 @@ from generator.report.content import (
 )
 from generator.report.inputs import ReportInputs
 from generator.report.runs import RunList
+from generator.results.point import MeasuredPoint
 
 _MOST_ROWS = 60
 _LEAD = (
@@ -36,10 +37,27 @@ _GOODPUT = axis("goodput_tokens_per_s_per_gpu")
 
 
 def serving_study(inputs: ReportInputs) -> ParetoStudy | None:
-    """The frontier over whole deployments; None where the results have none that is valid."""
-    if not any(p.is_valid and p.subject.phase in SERVING for p in inputs.points):
+    """The frontier over whole deployments; None where the results have none on its axes."""
+    if not any(_stands(point, _Y) for point in inputs.points):
         return None
     return study(inputs.points, ParetoQuestion(x=_X, y=_Y, may_mix=inputs.may_mix))
+
+
+def _stands(point: MeasuredPoint, y: Axis) -> bool:
+    """Whether a point of a whole deployment is valid and known on both axes."""
+    if not point.is_valid or point.subject.phase not in SERVING:
+        return False
+    return _X.value(point) is not None and y.value(point) is not None
+
+
+def missing_curves(inputs: ReportInputs) -> Iterator[Section]:
+    """What stands in the place of curves where valid points of deployments have none."""
+    valid = [p for p in inputs.points if p.is_valid and p.subject.phase in SERVING]
+    if valid:
+        text = f"No curve and no frontier: {len(valid):,} valid points have {_X.lacks}."
+        yield Section(
+            id="curves", title="Each deployment", blocks=(Paragraph(text=text, is_alert=True),)
+        )
 
 
 def phase_sections(inputs: ReportInputs, runs: RunList) -> Iterator[Section]:
@@ -58,12 +76,14 @@ def phase_sections(inputs: ReportInputs, runs: RunList) -> Iterator[Section]:
                 Paragraph(text=lead),
                 *_mixed(answer),
                 _figure(phase, phase_chart(answer), inputs.results_file),
-                _best_by_concurrency(answer, inputs.results_file, runs),
+                _best_by_concurrency(phase, answer, inputs.results_file, runs),
             ),
         )
 
 
-def _best_by_concurrency(answer: ParetoStudy, results: str, runs: RunList) -> TableBlock:
+def _best_by_concurrency(
+    phase: str, answer: ParetoStudy, results: str, runs: RunList
+) -> TableBlock:
     """The best layout at each concurrency that was run."""
     best: dict[int, AxisPoint] = {}
     for each in answer.points:
@@ -71,7 +91,8 @@ def _best_by_concurrency(answer: ParetoStudy, results: str, runs: RunList) -> Ta
         if known is None or each.y.mean > known.y.mean:
             best[each.concurrency] = each
     points = [best[at] for at in sorted(best)]
-    return _points_block("Best layout at each concurrency", answer, points, results, runs)
+    caption = f"Best {phase} layout at each concurrency"
+    return _points_block(caption, answer, points, results, runs)
 
 
 def serving_sections(answer: ParetoStudy, results: str, runs: RunList) -> Iterator[Section]:
@@ -98,7 +119,7 @@ def serving_sections(answer: ParetoStudy, results: str, runs: RunList) -> Iterat
 
 def goodput_sections(inputs: ReportInputs, runs: RunList) -> Iterator[Section]:
     """The frontier of goodput, where whole deployments have any."""
-    if any(p.is_valid and p.goodput and p.subject.phase in SERVING for p in inputs.points):
+    if any(_stands(point, _GOODPUT) for point in inputs.points):
         answer = study(inputs.points, ParetoQuestion(x=_X, y=_GOODPUT, may_mix=inputs.may_mix))
         blocks = _frontier(answer, inputs.results_file, runs, id="goodput")
         yield Section(id="goodput", title="The frontier of goodput", blocks=blocks)
@@ -123,7 +144,13 @@ def _frontier(
         Paragraph(text=lines[2]),
         *_mixed(answer),
         _figure(id, frontier_chart(answer), results),
-        _points_block("Points on the frontier", answer, answer.frontier, results, runs),
+        _points_block(
+            f"Points on the frontier of {answer.question.y.title.lower()}",
+            answer,
+            answer.frontier,
+            results,
+            runs,
+        ),
         *_best_at(answer),
         Paragraph(text=area_sentence(answer)),
     )
@@ -133,7 +160,8 @@ def _best_at(answer: ParetoStudy) -> list[Block]:
     """The best point for each x that was asked for."""
     if not answer.best_at:
         return []
-    caption = f"Best measured point for {answer.question.x.title.lower()}"
+    x, y = answer.question.x.title.lower(), answer.question.y.title.lower()
+    caption = f"Best measured {y} for {x}"
     source = "From the points above; nothing is interpolated."
     return [table_block(caption, best_at_table(answer), source=source)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -22,6 +23,8 @@ from generator.report.content import (
 )
 
 _TEMPLATE = "report/page.html.j2"
+# Control characters, and bytes of file names that are no text: no document may hold them.
+_NOT_IN_HTML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _KINDS = {
     Paragraph: "paragraph",
     Facts: "facts",
@@ -33,7 +36,8 @@ _KINDS = {
 
 def render_page(page: Page) -> str:
     """The HTML of a page; the same text for the same page. Whatever a file said is escaped."""
-    return _environment().get_template(_TEMPLATE).render(page=page, colours=PAIRS)
+    text = _environment().get_template(_TEMPLATE).render(page=page, colours=PAIRS)
+    return _NOT_IN_HTML.sub("\ufffd", text)
 
 
 @cache

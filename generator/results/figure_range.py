@@ -40,6 +40,10 @@ def check_figures(point: MeasuredPoint) -> None:
     if point.gpus.total < 1 or point.subject.concurrency < 1:
         raise ValueError("it counts no GPU or no concurrency")
     for pool in point.subject.pools:
+        if pool.workers < 1:
+            raise ValueError(
+                f"subject.pools has {str(pool.workers)[:_LONGEST_SHOWN]} workers of one kind"
+            )
         _check_all("subject.pools.", _POOL, _pool(pool))
     if point.goodput is not None:
         _check_all("goodput.", _GOODPUT, _goodput(point.goodput))

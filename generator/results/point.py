@@ -126,7 +126,8 @@ class MeasuredPoint:
 
     ``contract`` is what was held fixed, by dotted name (``model.revision``, ``workload.isl``);
     ``factors`` what a sweep varies (layout, MTP, scheduling limits, graph mode). ``sources`` says
-    for each group of figures which file it is from; ``run`` is the folder of the run.
+    for each group of figures which file it is from; ``run`` is the folder of the run, and
+    ``folder`` what both are below, from the folder of the file of results.
     """
 
     origin: Origin
@@ -146,6 +147,7 @@ class MeasuredPoint:
     contract: Mapping[str, str] = field(default_factory=dict)
     factors: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    folder: str = field(default="", compare=False)  # a copy elsewhere is the same point
     invalid: tuple[Invalidity, ...] = ()
 
     @property

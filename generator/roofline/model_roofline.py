@@ -43,8 +43,14 @@ class ModelRoofline:
     bound: StepBound
     terms: StartupTerms
     kv_cache_bytes_per_rank: int
+    defaults: EngineDefaults
     budget_bytes_per_rank: int
     efficiency: ChosenEfficiency | None = None
+
+    @property
+    def slots(self) -> int:
+        """Sequences that the scheduler runs at once, over all data ranks."""
+        return self.engine.resolved.max_num_seqs * self.engine.options.layout.data
 
     @property
     def required_bytes_per_rank(self) -> int:
@@ -98,7 +104,9 @@ def model_roofline(  # noqa: PLR0913 - an engine is its model, GPU, flags and re
     collective_latency_s: float,
     profiles: tuple[MeasuredProfile, ...] = (),
 ) -> ModelRoofline:
-    """The roofline of one aggregated engine; raises InvalidInput where it would not start.
+    """The roofline of one aggregated engine.
+
+    Raises InvalidInput where it would not start, or refuses sequences of that length.
 
     Memory is what the engine asks of a GPU: weights, start-up terms (measured where a profile
     matches, else assumed) and whole blocks of KV cache for every sequence.
@@ -108,6 +116,11 @@ def model_roofline(  # noqa: PLR0913 - an engine is its model, GPU, flags and re
         raise InvalidInput(Problem(message=message, hint="leave speculative tokens out"))
     pool = WorkerPool(workers=1, layout=options.layout)
     engine = plan_engine(str(pool.layout), "agg", pool, options, architecture, defaults)
+    longest = engine.resolved.max_model_len
+    if load.context_tokens > longest:
+        message = f"sequences of {load.context_tokens} tokens are longer than max-model-len"
+        hint = "ask for shorter ones, or raise max-model-len where the model allows it"
+        raise InvalidInput(Problem(message=f"{message} {longest}", hint=hint))
     work = engine_work(
         architecture,
         gpu,
@@ -129,5 +142,6 @@ def model_roofline(  # noqa: PLR0913 - an engine is its model, GPU, flags and re
         ),
         terms=terms,
         kv_cache_bytes_per_rank=held,
+        defaults=defaults,
         budget_bytes_per_rank=requested_bytes(terms, engine.resolved.gpu_memory_utilization),
     )

@@ -57,6 +57,7 @@ def model_roofline_rows(roofline: ModelRoofline) -> Rows:
     return [
         ("engine", _engine(roofline)),
         ("load", f"{load.sequences} sequences of {load.context_tokens} tokens"),
+        ("weights", f"{format_gib(roofline.terms.weights.bytes_per_rank)} per GPU"),
         ("KV cache", f"{format_gib(roofline.kv_cache_bytes_per_rank)} per GPU"),
         ("required", f"{format_gib(roofline.required_bytes_per_rank)} per GPU"),
         ("headroom", f"{headroom} of {budget}, what the engine may use"),
@@ -90,7 +91,10 @@ def model_roofline_document(roofline: ModelRoofline) -> dict[str, Any]:
             "num_speculative_tokens": roofline.engine.options.num_speculative_tokens,
         },
         "load": asdict(roofline.load),
+        "weights_bytes_per_rank": roofline.terms.weights.bytes_per_rank,
+        "kv_cache_bytes_per_rank": roofline.kv_cache_bytes_per_rank,
         "required_bytes_per_rank": roofline.required_bytes_per_rank,
+        "budget_bytes_per_rank": roofline.budget_bytes_per_rank,
         "headroom_bytes_per_rank": roofline.headroom_bytes_per_rank,
         "memory_ms": float(bound.memory_s[0]) * 1000,
         "compute_ms": float(bound.compute_s[0]) * 1000,
@@ -130,6 +134,18 @@ def model_roofline_notes(roofline: ModelRoofline, collective_latency_us: float) 
         " peaks, tokens routed evenly over experts, sequences spread evenly over ranks."
     )
     yield f"Each collective is taken to need at least {collective_latency_us:g} us (assumed)."
+    sequences, defaults = roofline.load.sequences, roofline.defaults
+    if sequences > roofline.slots:
+        of = f"{roofline.engine.resolved.max_num_seqs:,} on each data rank"
+        yield (
+            f"{sequences:,} sequences do not run at once: max-num-seqs lets {roofline.slots:,},"
+            f" {of}."
+        )
+    if defaults.version and not defaults.is_exact_version:
+        yield (
+            f"Rules of vLLM {defaults.resolved_version}, the newest whose source was read that is"
+            f" not above {defaults.version}."
+        )
     if roofline.engine.options.num_speculative_tokens:
         share = roofline.load.acceptance_rate
         yield f"Of drafted tokens {share:.0%} are accepted, an input: all of them is the ceiling."

@@ -5,6 +5,7 @@ Decimal gigabytes and rates that a person enters; the larger of two times is a l
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 _GB = 10**9
@@ -30,6 +31,15 @@ class WarmDecode:
     query_heads: int = 64
     key_value_heads: int = 8
     head_dim: int = 128
+
+    @property
+    def is_computable(self) -> bool:
+        """Whether every figure that follows is finite, and a step takes any time at all."""
+        try:
+            figures = (self.required_gb, self.traffic_gb, self.step_ms, self.tokens_per_s or 0.0)
+        except (OverflowError, ZeroDivisionError):
+            return False
+        return all(map(math.isfinite, figures)) and self.step_ms > 0
 
     @property
     def kv_bytes_per_token(self) -> float:

@@ -56,12 +56,13 @@ def check_nodes(role_nodes: dict[str, Derived], cluster: Cluster) -> None:
     """Raise InvalidInput, with the sum, where a deployment needs more nodes than the cluster."""
     total = sum(nodes.value for nodes in role_nodes.values())
     if total > cluster.nodes:
-        parts = " + ".join(f"{nodes.value} {role}" for role, nodes in role_nodes.items())
+        terms = [f"{nodes.value} {role}" for role, nodes in role_nodes.items()]
+        parts = f"{' + '.join(terms)} = " if len(terms) > 1 else ""
         gpus, limit = total * cluster.gpus_per_node, cluster.nodes * cluster.gpus_per_node
         raise InvalidInput(
             Problem(
                 message=(
-                    f"needs {parts} = {total} nodes ({gpus} GPUs), but the cluster has"
+                    f"needs {parts}{total} nodes ({gpus} GPUs), but the cluster has"
                     f" {cluster.nodes} nodes ({limit} GPUs) in one NVLink domain"
                 ),
                 hint="use fewer or smaller workers",

@@ -22,10 +22,10 @@ from generator.spec.spec import (
     SpeculativeTokens,
     StudySpec,
 )
-from generator.spec.studies import study_specs
+from generator.spec.studies import listed_ladders, study_specs
 from generator.validation import problems as schema_problems
 from generator.wording import shown
-from generator.workload import Workload, parse_concurrencies
+from generator.workload import Workload, parse_concurrencies, refuse_repeats
 
 T = TypeVar("T")
 
@@ -172,6 +172,8 @@ class _SpecReader:
         loads = [max(parse_concurrencies(row["concurrencies"])) for _, row in sound]
         for number, row in sound:
             row_path = (*path, "deployments", number)
+            levels = row["concurrencies"]
+            self._read_at((*row_path, "concurrencies"), partial(refuse_repeats, levels))
             prefill = prefills[number]
             if prefill is None or decode is None:
                 continue
@@ -219,6 +221,8 @@ class _SpecReader:
     def _studies(self) -> tuple[StudySpec, ...]:
         if not self._is_sound("workload") or not self._is_sound("studies"):
             return ()
+        for path, ladder in listed_ladders(self._data):
+            self._read_at(path, partial(refuse_repeats, ladder))
         studies: dict[tuple[str, str], StudySpec] = {}
         for study in study_specs(self._data, self._read_at):
             first = studies.setdefault((study.engine.folder, study.engine.file), study)

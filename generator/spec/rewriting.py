@@ -44,6 +44,14 @@ def with_sections(spec: Spec, sections: Mapping[str, list[str] | None]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def rendering_hint(path: Path, original: Spec) -> str:
+    """How to render a written spec: where it says, its recipes replace those of the original."""
+    return (
+        f"render it: pdrecipe generate {path} --out FOLDER; without --out it replaces recipes of"
+        f" {original.document.source}"
+    )
+
+
 def write_spec(path: Path, text: str, original: Spec) -> Spec:
     """Write a spec beside the one it was made of, once it has been read back.
 

@@ -30,6 +30,21 @@ def study_specs(data: Mapping[str, Any], read_at: ReadLayout) -> Iterator[StudyS
                 yield from _of_layout(data, phase, path, row, layout)
 
 
+def listed_ladders(data: Mapping[str, Any]) -> Iterator[tuple[FieldPath, int | str | list[int]]]:
+    """Every ladder of the studies that names its concurrencies, with its place."""
+    for phase in PHASES:
+        section = data.get("studies", {}).get(phase, {})
+        places: list[tuple[FieldPath, Any]] = [(("studies", phase), section)]
+        places += [
+            (("studies", phase, "layouts", index), row)
+            for index, row in enumerate(section.get("layouts", []))
+        ]
+        for path, place in places:
+            ladder = place.get("concurrencies") if isinstance(place, dict) else None
+            if ladder is not None and not isinstance(ladder, dict):
+                yield (*path, "concurrencies"), ladder
+
+
 def _of_layout(
     data: Mapping[str, Any], phase: str, path: FieldPath, row: Any, layout: ParallelLayout
 ) -> Iterator[StudySpec]:

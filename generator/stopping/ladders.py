@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from generator.capacity.capacity import EngineCapacity
-from generator.documents import parse_document
 from generator.estimation import Estimate
-from generator.generation.rendering import render_recipe
-from generator.recipe.recipe import Dialect, Recipe
+from generator.facts import MeasuredProfile
+from generator.recipe.recipe import Recipe
 from generator.spec.spec import DeploymentSpec, ProbeSpec
-from generator.sweep.points import recipe_digest
+from generator.stopping.room import Sizing, room_beyond, sizing_of_spec
+from generator.sweep.rendered_recipes import rendered_digests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """One recipe and its concurrencies, ascending. ``digests`` are those of both layouts."""
+    """One recipe and its concurrencies, ascending. ``digests`` are those of both layouts.
+
+    ``room`` is a concurrency, at most a doubling of the highest, that it holds when sized for it.
+    """
 
     spec: DeploymentSpec | ProbeSpec
     name: str
@@ -48,20 +51,26 @@ class Ladder:
     digests: frozenset[str]
     concurrencies: tuple[int, ...]
     capacity: Capacity
+    room: int
 
     @property
     def file(self) -> str:
         return self.spec.file
 
 
-def planned_ladders(estimate: Estimate) -> Iterator[Ladder]:
+def planned_ladders(
+    estimate: Estimate, profiles: tuple[MeasuredProfile, ...] = ()
+) -> Iterator[Ladder]:
     """The recipes of a spec that sweep a load: deployments, then phase studies.
 
-    Accuracy runs and probes are no ladders: they run for what they print.
+    Accuracy runs and probes are no ladders: they run for what they print. ``profiles`` are those
+    of the estimate.
     """
+    sizing = sizing_of_spec(estimate.spec, profiles)
     for deployment in estimate.derivation.deployments:
         if deployment.spec.concurrencies:
             yield _ladder(
+                sizing,
                 deployment.spec,
                 deployment.recipe,
                 "disaggregated",
@@ -69,18 +78,22 @@ def planned_ladders(estimate: Estimate) -> Iterator[Ladder]:
             )
     for study in estimate.studies.planned:
         spec = study.probe.spec
-        yield _ladder(spec, study.probe.recipe, study.spec.phase, study.capacity)
+        yield _ladder(sizing, spec, study.probe.recipe, study.spec.phase, study.capacity)
 
 
 def _ladder(
-    spec: DeploymentSpec | ProbeSpec, recipe: Recipe, phase: str, capacity: EngineCapacity
+    sizing: Sizing,
+    spec: DeploymentSpec | ProbeSpec,
+    recipe: Recipe,
+    phase: str,
+    capacity: EngineCapacity,
 ) -> Ladder:
     engine = capacity.engine
     return Ladder(
         spec=spec,
         name=recipe.name,
         phase=phase,
-        digests=frozenset(_digest(recipe, dialect) for dialect in Dialect),
+        digests=rendered_digests(recipe),
         concurrencies=tuple(sorted(spec.concurrencies)),
         capacity=Capacity(
             slots=engine.pool.data_ranks * engine.resolved.max_num_seqs,
@@ -88,9 +101,5 @@ def _ladder(
             request_tokens=capacity.at_workload.tokens,
             basis=capacity.memory.kv_cache.basis.value,
         ),
+        room=room_beyond(sizing, spec),
     )
-
-
-def _digest(recipe: Recipe, dialect: Dialect) -> str:
-    """The digest that a sweep gives the rendered recipe; its header does not count."""
-    return recipe_digest(parse_document(render_recipe(recipe, dialect, ()), recipe.name).data)

@@ -52,19 +52,23 @@ class Rung:
     @property
     def goodput(self) -> float | None:
         """Median tokens per second that met the latency limits, or all where none were set."""
-        values = [
-            point.goodput.tokens_per_s if point.goodput else point.total_tokens_per_s
-            for point in self.valid
-        ]
-        return median(values) if values else None
+        rates = self._rates()
+        return median(rates) if rates else None
 
     @property
     def spread(self) -> float | None:
-        """The share of their mean that repeats lie apart; None without repeats."""
-        rates = [point.total_tokens_per_s for point in self.valid]
+        """The share of their mean that the goodput of repeats lies apart; None without repeats."""
+        rates = self._rates()
         if len(rates) < 2:
             return None
-        return (max(rates) - min(rates)) * len(rates) / sum(rates)
+        total = sum(rates)
+        return (max(rates) - min(rates)) * len(rates) / total if total else 0.0
+
+    def _rates(self) -> list[float]:
+        return [
+            point.goodput.tokens_per_s if point.goodput else point.total_tokens_per_s
+            for point in self.valid
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +84,29 @@ def stops(rungs: Sequence[Rung], limits: StopLimits) -> Iterator[Stop]:
     """Every rung of a ladder, ascending, at which a rule says to stop.
 
     What a rule finds holds for all higher concurrencies: waiting, preemptions and failures grow
-    with them, and goodput that no longer grows stays or falls.
+    with them, and goodput that no longer grows stays or falls. Where a higher rung was measured and
+    the rule found nothing there, it was chance, and no stop.
     """
-    last: Rung | None = None
+    findings = [*_findings(rungs, limits)]
+    passed: dict[Rule, int] = {}
+    for rung, rule, reason in findings:
+        if reason == "":
+            passed[rule] = rung.concurrency
+    for rung, rule, reason in findings:
+        if reason and rung.concurrency > passed.get(rule, 0):
+            yield Stop(concurrency=rung.concurrency, rule=rule, reason=reason)
+
+
+def _findings(rungs: Sequence[Rung], limits: StopLimits) -> Iterator[tuple[Rung, Rule, str | None]]:
+    """What each rule says of each rung: why to stop, nothing, or None where it cannot tell."""
+    best: Rung | None = None
     for rung in rungs:
-        for rule, reason in (
-            (Rule.FAILURES, _failures(rung, limits)),
-            (Rule.PERSISTENT_PREEMPTION, _preemption(rung, limits)),
-            (Rule.LATENCY_OBJECTIVE, _latency(rung, limits)),
-            (Rule.NO_GOODPUT_GAIN, _no_gain(last, rung, limits) if last else ""),
-        ):
-            if reason:
-                yield Stop(concurrency=rung.concurrency, rule=rule, reason=reason)
-        if rung.goodput is not None:
-            last = rung
+        yield rung, Rule.FAILURES, _failures(rung, limits)
+        yield rung, Rule.PERSISTENT_PREEMPTION, _preemption(rung, limits)
+        yield rung, Rule.LATENCY_OBJECTIVE, _latency(rung, limits)
+        yield rung, Rule.NO_GOODPUT_GAIN, _no_gain(best, rung, limits) if best else None
+        if rung.goodput is not None and (best is None or rung.goodput > (best.goodput or 0)):
+            best = rung
 
 
 def gain(lower: Rung, higher: Rung) -> float | None:
@@ -112,25 +125,26 @@ def variation(lower: Rung, higher: Rung, limits: StopLimits) -> tuple[float, str
     return limits.variation, "assumed"
 
 
-def _no_gain(last: Rung, rung: Rung, limits: StopLimits) -> str:
-    grown = gain(last, rung)
+def _no_gain(best: Rung, rung: Rung, limits: StopLimits) -> str | None:
+    """How goodput compares with that of the best rung below, where it is no more."""
+    grown = gain(best, rung)
     if grown is None:
-        return ""
-    chance, basis = variation(last, rung, limits)
+        return None
+    chance, basis = variation(best, rung, limits)
     if grown > chance:
         return ""
     return (
-        f"goodput {grown:+.1%} from {last.concurrency} to {rung.concurrency},"
+        f"goodput {grown:+.1%} from {best.concurrency} to {rung.concurrency},"
         f" variation {basis} {chance:.1%}"
     )
 
 
-def _failures(rung: Rung, limits: StopLimits) -> str:
-    """What failed, where all repeats did."""
+def _failures(rung: Rung, limits: StopLimits) -> str | None:
+    """What failed, where all repeats did; None of results that are invalid for other reasons."""
     shares = [_failed_share(point) for point in rung.repeats]
     least = min(shares)
     if least <= limits.failure_share:
-        return ""
+        return "" if rung.valid else None
     return f"{least:.0%} of the requests at {rung.concurrency} failed"
 
 
@@ -146,31 +160,38 @@ def _failed_share(point: MeasuredPoint) -> float:
     return failed / offered if offered else 1.0
 
 
-def _preemption(rung: Rung, limits: StopLimits) -> str:
-    """How many preemptions, where every result that counts them has too many."""
+def _preemption(rung: Rung, limits: StopLimits) -> str | None:
+    """How many preemptions, where every result that counts them has too many; None without any."""
     shares = [
         point.preemptions / max(1, point.requests.completed)
         for point in rung.valid
         if point.preemptions is not None
     ]
-    if not shares or min(shares) <= limits.preemption_share:
+    if not shares:
+        return None
+    if min(shares) <= limits.preemption_share:
         return ""
     return f"{min(shares):.1%} of the requests at {rung.concurrency} were preempted"
 
 
-def _latency(rung: Rung, limits: StopLimits) -> str:
+def _latency(rung: Rung, limits: StopLimits) -> str | None:
+    """The first limit that is exceeded; None where one that is set cannot be judged."""
+    is_judged = True
     for label, limit, found in (
         ("TTFT", limits.ttft_ms, [point.latencies.ttft for point in rung.valid]),
         ("TPOT", limits.tpot_ms, [point.latencies.tpot for point in rung.valid]),
     ):
+        if limit is None:
+            continue
         values = [_percentile(each, limits.percentile) for each in found]
         known = [value for value in values if value is not None]
-        if limit is not None and known and median(known) > limit:
+        is_judged = is_judged and bool(known)
+        if known and median(known) > limit:
             return (
                 f"p{limits.percentile:g} {label} {median(known):,.1f} ms at {rung.concurrency},"
                 f" above {limit:g} ms"
             )
-    return ""
+    return "" if is_judged else None
 
 
 def _percentile(latency: Distribution | None, percent: float) -> float | None:

@@ -9,9 +9,8 @@ from math import isqrt
 
 from generator.results.point import MeasuredPoint
 from generator.stopping.ladders import Ladder
+from generator.stopping.room import DOUBLING
 from generator.stopping.rules import Rule, Rung, Stop, StopLimits, gain, variation
-
-_DOUBLING = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +57,8 @@ def _between(
             continue
         stop = at.get(higher.concurrency)
         if stop is not None and stop.rule is not Rule.NO_GOODPUT_GAIN:
-            yield middle, f"{stop.rule} sets in above {lower.concurrency}: {stop.reason}"
-        elif higher.concurrency > _DOUBLING * lower.concurrency:
+            yield middle, f"the ladder ends above {lower.concurrency}: {stop.rule}, {stop.reason}"
+        elif higher.concurrency > DOUBLING * lower.concurrency:
             grown = gain(lower, higher)
             chance, basis = variation(lower, higher, limits)
             if grown is not None and abs(grown) > chance:
@@ -78,7 +77,7 @@ def _beyond(
     if found or len(measured) < 2 or measured[-1].concurrency < ladder.concurrencies[-1]:
         return
     last = measured[-1]
-    room = min(_DOUBLING * last.concurrency, int(ladder.capacity.held))
+    room = min(DOUBLING * last.concurrency, ladder.room)
     grown = gain(measured[-2], last)
     if room <= last.concurrency or grown is None or _is_beaten(last, others, limits):
         return
@@ -100,8 +99,8 @@ def _is_beaten(rung: Rung, others: Sequence[MeasuredPoint], limits: StopLimits) 
 
 
 def _speed(point: MeasuredPoint) -> float:
-    """What a user sees: tokens per second, or where none follow the first, how soon that comes."""
-    if point.tokens_per_s_per_user is not None:
+    """What a user sees: tokens per second, or how soon the first comes where that is all."""
+    if point.subject.phase != "prefill" and point.tokens_per_s_per_user is not None:
         return point.tokens_per_s_per_user
     ttft = point.latencies.ttft.median if point.latencies.ttft else None
     return 1000 / ttft if ttft else 0.0

@@ -45,6 +45,8 @@ for (const width of widths) {{
         page.getElementById(each.getAttribute("aria-labelledby").split(" ")[1]).textContent),
       broken: [...page.querySelectorAll("a[href^='#']")].map(each => each.getAttribute("href"))
         .filter(each => !page.getElementById(each.slice(1))),
+      alike: [...page.querySelectorAll("[role=region]")].map(each => each.ariaLabel)
+        .filter((each, index, all) => all.indexOf(each) !== index),
       twice: [...page.querySelectorAll("[id]")].map(each => each.id)
         .filter((each, index, all) => all.indexOf(each) !== index),
     }};
