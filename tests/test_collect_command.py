@@ -170,6 +170,7 @@ def test_nodes_beyond_the_recipe_are_other(tmp_path: Path) -> None:
     write_json(folder / "resource_snapshot.json", snapshot)
     points, result = collected(tmp_path / "out")
     assert (points[4].gpus.other, points[4].gpus.total) == (4, 20)
+    assert points[4].sources["gpus"] == "1/config.yaml, 1/resource_snapshot.json"
     assert "resource_snapshot.json: says 20 GPUs: 4 more than the recipe" in result.stderr
 
 
@@ -346,7 +347,37 @@ def _backward(folder: Path) -> None:
     write_json(folder / REPORT, sa_bench(4, itls=[[-1.0] * 4] * 8))
 
 
+def _beyond_all_nodes(folder: Path) -> None:
+    text = V2.replace("gpus_per_node: 4", "gpus_per_node: 40000000000")
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def _too_fast(folder: Path) -> None:
+    write_json(folder / REPORT, without_lists(max_concurrency=4, median_tpot_ms=1e-9))
+
+
+def _too_slow(folder: Path) -> None:
+    write_json(folder / REPORT, sa_bench(4, ttfts=[1e14] * 8))
+
+
+def _rollup_of_no_load(folder: Path) -> None:
+    (folder / REPORT).unlink()
+    counts = {"completed_requests": 8, "total_input_tokens": 800, "total_output_tokens": 40}
+    run = {"concurrency": 0, "throughput_toks": 20.0, **counts}
+    write_json(folder / "logs/benchmark-rollup.json", {"runs": [run]})
+
+
+def _packed(folder: Path) -> None:
+    path = folder / REPORT
+    path.rename(path.with_name(path.name + ".gz"))
+
+
 LEFT_OUT = {
+    "more GPUs than there are": (_beyond_all_nodes, "gpus_per_node is 40000000000, not a count"),
+    "faster than anything": (_too_fast, "is left out: latencies.tpot has a time below 1e-06 ms"),
+    "slower than anything": (_too_slow, "is left out: latencies.ttft has 1e+17, not a number"),
+    "a rollup of no load": (_rollup_of_no_load, "is left out: it counts no GPU or no concurrency"),
+    "packed": (_packed, f"bad/{REPORT}.gz: is packed: unpack it"),
     "broken recipe": (_broken_recipe, "bad/config.yaml: "),
     "another recipe in the lock": (_other_lock, "bad/config.yaml: differs from recipe.lock.yaml"),
     "no GPUs": (_no_gpus, "bad/config.yaml: allocates no GPU to workers"),
@@ -384,6 +415,32 @@ def test_results_without_a_recipe_and_folders_without_runs(tmp_path: Path) -> No
     assert result.exit_code == 3
     assert "belongs to no run: no config.yaml or recipe.lock.yaml around it" in result.stderr
     assert f"{tmp_path / 'empty'}: holds no run folder" in result.stderr
+
+
+def test_the_logs_of_a_run_are_of_that_run(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    both = run(folder / "logs", folder, "--out", tmp_path / "r.jsonl")
+    assert both.stderr.startswith("1 point from 1 run, 0 invalid")
+    alone = run(folder / "logs", "--out", tmp_path / "none.jsonl")
+    assert alone.exit_code == 3
+    assert f"belongs to {folder}: name that folder" in alone.stderr
+
+
+def test_a_run_folder_may_be_called_logs(tmp_path: Path) -> None:
+    write_run(tmp_path / "logs", sa_bench(4))
+    points, _ = collected(tmp_path / "logs")
+    assert set(points) == {4}
+
+
+def test_links_are_not_followed_and_that_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(4))
+    (tmp_path / "chosen").mkdir()
+    (tmp_path / "chosen/1").symlink_to(tmp_path / "out/1")
+    result = run(tmp_path / "chosen", "--out", tmp_path / "none.jsonl")
+    assert result.exit_code == 3
+    assert "links are not followed (name the folders that they point to)" in result.stderr
+    points, _ = collected(tmp_path / "chosen/1")
+    assert set(points) == {4}
 
 
 # --- origins, order, repetition ---------------------------------------------------------------

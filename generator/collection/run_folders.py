@@ -37,6 +37,7 @@ class Kind(Enum):
     AIPERF_SWEEP = re.compile(rf".*{re.escape(SWEEP_SUFFIX)}\Z")
     ROLLUP = re.compile(rf"{re.escape(ROLLUP_FILE)}\Z")
     GSM8K = re.compile(r"gsm8k_run\d+\.json\Z")
+    PACKED = re.compile(r"(?:results_.*|profile_export_aiperf)\.json\.(?:gz|zst|xz|bz2)\Z")
     PARTIAL = re.compile(r"(?:results_.*|profile_export_aiperf)\.json\.\w+\Z")
     WORKER_LOG = WORKER_LOG
     METADATA = re.compile(r"(?:jobmeta_)?\d+\.json\Z")
@@ -117,6 +118,15 @@ def find_runs(root: Path) -> Found:
     return found
 
 
+def enclosing_run(path: Path) -> Path | None:
+    """The run folder that a file lies in, by the recipe and the logs of srt-slurm; None without."""
+    for folder in path.parents:
+        has_recipe = (folder / LOCK_FILE).is_file() or (folder / CONFIG_FILE).is_file()
+        if has_recipe and (folder / _LOGS).is_dir():
+            return folder
+    return None
+
+
 def _regular_files(folder: Path, names: Iterable[str], found: Found) -> list[str]:
     """The names but those of a run's files that are none: a pipe would be waited for for ever."""
     regular = []
@@ -158,10 +168,10 @@ def _inside(
 
 def _is_run(around: _Around, folder: Path, folders: set[str], files: set[str]) -> bool:
     """Whether srt-slurm ran here. Inside a run only logs beside a recipe make another."""
-    if folder.name == _LOGS:
-        return False
     if around.run is None:
         return not {CONFIG_FILE, LOCK_FILE}.isdisjoint(files)
+    if folder.name == _LOGS:
+        return False
     return LOCK_FILE in files or (CONFIG_FILE in files and _LOGS in folders)
 
 

@@ -35,13 +35,15 @@ class FileProblem:
 class RunReading:
     """What a run tells. ``recipe`` is None where the run cannot be used at all.
 
-    ``recipe_file`` is where the recipe is from, ``version_file`` where versions are.
+    ``recipe_file`` is where the recipe is from, ``version_file`` where versions are;
+    ``held_file`` says what the job held where that is more than the recipe asks for.
     """
 
     run: RunFolder
     recipe: RanRecipe | None = None
     recipe_file: Path | None = None
     version_file: Path | None = None
+    held_file: Path | None = None
     origin: Origin = Origin.MEASURED
     marker: RunMarker | None = None
     gpus: AllocatedGpus = field(default_factory=lambda: AllocatedGpus(type="unknown"))
@@ -70,6 +72,8 @@ def read_run(
     reading = RunReading(run=run, origin=origin)
     for path in run.of(Kind.PARTIAL):
         reading.note(path, "is partial: its writer had not finished")
+    for path in run.of(Kind.PACKED):
+        reading.note(path, "is packed: unpack it to have it read")
     if not run.has_results:
         reading.note(run.path, "has no result file: the run is not over, or it failed")
         return reading
@@ -165,6 +169,7 @@ def _read_gpus(reading: RunReading) -> bool:
     if held is not None and held[1] > gpus.total:
         reading.note(held[0], f"says {held[1]} GPUs: {held[1] - gpus.total} more than the recipe")
         gpus = replace(gpus, other=gpus.other + held[1] - gpus.total)
+        reading.held_file = held[0]
     reading.gpus = gpus
     return True
 

@@ -21,6 +21,8 @@ def check_figures(point: MeasuredPoint) -> None:
         raise ValueError(f"duration_s must be above 0, got {point.duration_s}")
     if point.gpus.total < 1 or point.subject.concurrency < 1:
         raise ValueError("it counts no GPU or no concurrency")
+    _check("gpus", point.gpus.total)
+    _check("subject.concurrency", point.subject.concurrency)
     for name in _LATENCIES:
         latency: Distribution | None = getattr(point.latencies, name)
         if latency is not None:
