@@ -120,11 +120,7 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
         client=CLIENT,
         file=path,
         concurrency=concurrency,
-        requests=Requests(
-            completed=completed,
-            offered=offered,
-            failed=None if offered is None else offered - completed,
-        ),
+        requests=_requests(completed, offered, raw),
         tokens=tokens,
         duration_s=duration_s,
         started=_started(figures, report, duration_s),
@@ -135,10 +131,25 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
     )
 
 
+def _requests(completed: int, offered: int | None, raw: _RawRequests | None) -> Requests:
+    """The requests of a report, whose errors say of more failures than its counts or of none."""
+    listed = raw.failed if raw else 0
+    if offered is None and raw is not None:
+        offered = completed + listed
+    if offered is None:
+        return Requests(completed=completed)
+    failed = min(offered, max(offered - completed, listed))
+    return Requests(completed=offered - failed, offered=offered, failed=failed)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RawRequests:
-    """The lists of a report, and a mask of the requests that gave tokens."""
+    """The lists of a report, and a mask of the requests that gave tokens.
 
+    ``failed`` counts the requests that have an error.
+    """
+
+    failed: int
     ttft_ms: Milliseconds
     output_tokens: Milliseconds
     gaps: GapLists
@@ -185,6 +196,7 @@ def _raw_requests(report: Mapping[str, Any], gaps: GapLists | None) -> _RawReque
     output_tokens = numbers(output_lens, "output_lens")
     is_without_error = np.fromiter((not each for each in errors), dtype=np.bool_, count=len(errors))
     return _RawRequests(
+        failed=len(errors) - int(is_without_error.sum()),
         ttft_ms=numbers(ttfts, "ttfts") * _MS_PER_S,
         output_tokens=output_tokens,
         gaps=gaps,
