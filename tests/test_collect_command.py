@@ -170,7 +170,8 @@ def test_nodes_beyond_the_recipe_are_other(tmp_path: Path) -> None:
     write_json(folder / "resource_snapshot.json", snapshot)
     points, result = collected(tmp_path / "out")
     assert (points[4].gpus.other, points[4].gpus.total) == (4, 20)
-    assert points[4].sources["gpus"] == "1/config.yaml, 1/resource_snapshot.json"
+    assert points[4].sources["gpus"] == "1/config.yaml"
+    assert points[4].sources["gpus_held"] == "1/resource_snapshot.json"
     assert "resource_snapshot.json: says 20 GPUs: 4 more than the recipe" in result.stderr
 
 

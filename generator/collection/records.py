@@ -120,11 +120,10 @@ def _sources(
         "latencies": measured.latency_file or measured.file,
         "recipe": reading.recipe_file,
         "gpus": reading.recipe_file,
+        "gpus_held": reading.held_file,
         "versions": reading.version_file,
     }
     found = {group: name(file) for group, file in files.items() if file is not None}
-    if reading.held_file is not None and "gpus" in found:
-        found["gpus"] = f"{found['gpus']}, {name(reading.held_file)}"
     if measured.tokens.server_output is not None:
         found["server_tokens"] = name(measured.file)
     if measured.goodput is not None:

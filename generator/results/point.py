@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from generator.results.distribution import Distribution
 from generator.results.engine_pool import EnginePool
+
+_OF_SEVERAL_FILES = frozenset({"accuracy", "preemptions"})
 
 
 class Origin(StrEnum):
@@ -147,6 +149,12 @@ class MeasuredPoint:
     factors: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     invalid: tuple[Invalidity, ...] = ()
+
+    def source_files(self) -> Iterator[tuple[str, str]]:
+        """Every file that figures are from with their group, those of one group one by one."""
+        for group, names in self.sources.items():
+            files = names.split(", ") if group in _OF_SEVERAL_FILES else [names]
+            yield from ((group, file) for file in files)
 
     @property
     def is_valid(self) -> bool:
