@@ -620,3 +620,23 @@ def test_real_files_make_a_run(tmp_path: Path) -> None:
     assert points[4].gpus.total == 8
     assert points[4].contract["dynamo.version"] == "1.6.1"
     assert "left out" not in result.stderr
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/samples")
+@pytest.mark.parametrize(
+    ("name", "load", "tokens_per_s"),
+    [
+        ("aiperf_c16_profile_export_aiperf.json", 16, 7169.8744921045545),
+        ("profile_export_aiperf_sweep.json", 2, 1381.857595635268),
+        ("profile_export_aiperf_sweep.json", 8, 4114.022034861882),
+    ],
+)
+def test_rates_are_those_that_aiperf_states(
+    tmp_path: Path, name: str, load: int, tokens_per_s: float
+) -> None:
+    (tmp_path / "out").mkdir()
+    for each in ("recipe.lock.yaml", name):
+        shutil.copy(SAMPLES / each, tmp_path / "out" / each)
+    points, _ = collected(tmp_path / "out")
+    assert points[load].total_tokens_per_s == pytest.approx(tokens_per_s, rel=1e-12)
+    assert points[load].total_tokens_per_s_per_gpu == pytest.approx(tokens_per_s / 8, rel=1e-12)

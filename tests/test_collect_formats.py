@@ -309,6 +309,15 @@ def test_a_run_of_nothing_but_errors(
     assert measured.concurrency == 16
 
 
+@pytest.mark.parametrize(("rate", "over_s"), [(1_024.0, 8.0), (8_192 / 6, None), (None, None)])
+def test_rates_are_over_what_the_client_divides_by(
+    tmp_path: Path, rate: float | None, over_s: float | None
+) -> None:
+    said = {} if rate is None else {"output_token_throughput": {"unit": "tokens/sec", "avg": rate}}
+    measured = read_aiperf(written(tmp_path, aiperf(**said)))
+    assert (measured.duration_s, measured.rates_over_s) == (6.0, over_s)
+
+
 def test_older_exports_have_rates_alone(tmp_path: Path) -> None:
     report = aiperf(
         output_token_throughput={"unit": "tokens/sec", "avg": 1_000.0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,6 +26,7 @@ _LATENCIES = (
     "inter_chunk_latency",
     "request_latency",
 )
+_SAME = 1e-6
 _TOKENS = "tokens"
 _RATE = "tokens/sec"
 
@@ -107,6 +109,7 @@ def _measurement(
         requests=requests,
         tokens=tokens,
         duration_s=duration_s,
+        rates_over_s=_rates_over_s(metrics, duration_s),
         latencies=latencies,
         timing=_timing(latencies, tokens, completed),
         tokens_per_s_per_user=metrics.value("output_token_throughput_per_user", "tokens/sec/user"),
@@ -131,6 +134,19 @@ def _requests(metrics: Metrics) -> Requests:
             raise Unusable(f"request_error_rate is {percent:g} % beside {completed:,} requests")
         failed = completed * percent / (100 - percent)
     return Requests(completed=completed, offered=completed + round(failed), failed=round(failed))
+
+
+def _rates_over_s(metrics: Metrics, duration_s: float) -> float | None:
+    """The seconds that AIPerf divides by for its rates; None where that is the duration.
+
+    Since 0.13 it is the measured phase, from the first credit to the end of the last request.
+    """
+    output = metrics.value("total_osl", _TOKENS)
+    rate = metrics.value("output_token_throughput", _RATE)
+    if not output or not rate:
+        return None
+    seconds = checked_duration(output / rate, "total_osl over output_token_throughput")
+    return None if math.isclose(seconds, duration_s, rel_tol=_SAME) else seconds
 
 
 def _tokens(metrics: Metrics, duration_s: float) -> Tokens:

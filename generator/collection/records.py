@@ -78,6 +78,7 @@ def _point(
         requests=measured.requests,
         tokens=measured.tokens,
         duration_s=measured.duration_s,
+        rates_over_s=measured.rates_over_s,
         run=name(reading.run.path),
         client=measured.client,
         started_at=None if measured.started is None else measured.started.isoformat(),

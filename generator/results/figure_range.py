@@ -19,6 +19,8 @@ def check_figures(point: MeasuredPoint) -> None:
     _check("requests.completed", point.requests.completed)
     if not point.duration_s > 0:
         raise ValueError(f"duration_s must be above 0, got {point.duration_s}")
+    if point.rates_over_s is not None and not 0 < point.rates_over_s <= GREATEST:
+        raise ValueError(f"rates_over_s must be above 0, got {point.rates_over_s}")
     if point.gpus.total < 1 or point.subject.concurrency < 1:
         raise ValueError("it counts no GPU or no concurrency")
     _check("gpus", point.gpus.total)
