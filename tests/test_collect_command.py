@@ -295,6 +295,24 @@ def test_the_lock_tells_versions_and_is_no_part_of_the_recipe(tmp_path: Path) ->
     assert "warning" not in result.stderr
 
 
+def test_a_lock_that_ends_early_is_named(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    whole = LOCKED.replace("lock:\n", "lock:\n  version: 2\n") + "  integrity: 7c9f\n"
+    path = folder / "recipe.lock.yaml"
+    path.write_text(whole, encoding="utf-8")
+    assert "warning" not in collected(tmp_path / "out")[1].stderr
+    path.write_text(whole.partition("    decode_w0")[0], encoding="utf-8")
+    points, result = collected(tmp_path / "out")
+    assert "1/recipe.lock.yaml: ends early: its lock section has no end" in result.stderr
+    assert points[4].contract["vllm.version"] == "0.26.1"
+    path.write_text(whole.partition("lock:")[0], encoding="utf-8")
+    points, result = collected(tmp_path / "out")
+    assert "1/recipe.lock.yaml: ends before its lock section" in result.stderr
+    assert points[4].sources["versions"] == "1/config.yaml"
+    (folder / "config.yaml").unlink()  # the recipe itself may be cut off
+    assert run(tmp_path / "out", "--out", tmp_path / "none.jsonl").exit_code == 3
+
+
 # --- what is left out -------------------------------------------------------------------------
 
 

@@ -128,10 +128,18 @@ def _lock_recipe(reading: RunReading) -> RanRecipe | None:
     if path is None:
         return None
     try:
-        return read_ran_recipe(path)
+        recipe = read_ran_recipe(path)
     except Unusable as error:
         reading.note(path, f"{error}; versions are taken from elsewhere")
         return None
+    if recipe.is_template:
+        return recipe
+    if not recipe.lock.is_there:
+        reading.note(path, "ends before its lock section; it is not used")
+        return None
+    if not recipe.lock.is_whole:
+        reading.note(path, "ends early: its lock section has no end; what it says is used")
+    return recipe
 
 
 def _read_origin(reading: RunReading) -> bool:
