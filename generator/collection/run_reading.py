@@ -10,7 +10,7 @@ from generator.collection.aiperf import SWEEP_CLIENT, read_aiperf, read_aiperf_s
 from generator.collection.gsm8k import AccuracyRun, read_gsm8k
 from generator.collection.job_metadata import read_job_metadata, read_snapshot
 from generator.collection.measurement import Measurement
-from generator.collection.ran_recipe import RanRecipe, read_ran_recipe
+from generator.collection.ran_recipe import RanRecipe, read_locked, read_ran_recipe
 from generator.collection.rollup import CLIENT as ROLLUP_CLIENT
 from generator.collection.rollup import disagreement, read_rollup
 from generator.collection.run_folders import Kind, RunFolder
@@ -103,7 +103,8 @@ def _chosen_recipe(reading: RunReading) -> tuple[Path, RanRecipe]:
     """``config.yaml`` before the lock file before the sweep's copy; the lock adds its versions."""
     run = reading.run
     config = read_ran_recipe(run.config) if run.config else None
-    lock = _lock_recipe(reading)
+    is_read = config is not None and not config.is_template
+    lock = _lock_recipe(reading, read_locked if is_read else read_ran_recipe)
     if config and lock and not (config.is_template or lock.is_template):
         if config.digest != lock.digest:
             raise Unusable("differs from recipe.lock.yaml: which of them ran nobody can tell")
@@ -122,13 +123,13 @@ def _chosen_recipe(reading: RunReading) -> tuple[Path, RanRecipe]:
         raise Unusable(f"has no recipe: {copy.name} {error}") from error
 
 
-def _lock_recipe(reading: RunReading) -> RanRecipe | None:
+def _lock_recipe(reading: RunReading, read: Callable[[Path], RanRecipe]) -> RanRecipe | None:
     """The recipe of the lock file; a broken one is a problem, but config.yaml may do without it."""
     path = reading.run.lock
     if path is None:
         return None
     try:
-        recipe = read_ran_recipe(path)
+        recipe = read(path)
     except Unusable as error:
         reading.note(path, f"{error}; versions are taken from elsewhere")
         return None
