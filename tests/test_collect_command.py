@@ -371,6 +371,11 @@ def _beyond_all_nodes(folder: Path) -> None:
     (folder / "config.yaml").write_text(text, encoding="utf-8")
 
 
+def _later_schema(folder: Path) -> None:
+    text = V2.replace("schema: 2", "schema: 3")
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
 def _too_fast(folder: Path) -> None:
     write_json(folder / REPORT, without_lists(max_concurrency=4, median_tpot_ms=1e-9))
 
@@ -396,6 +401,7 @@ LEFT_OUT = {
     "faster than anything": (_too_fast, "is left out: latencies.tpot has a time below 1e-06 ms"),
     "slower than anything": (_too_slow, "is left out: latencies.ttft has 1e+17, not a number"),
     "a rollup of no load": (_rollup_of_no_load, "is left out: it counts no GPU or no concurrency"),
+    "a later schema": (_later_schema, "bad/config.yaml: is of schema 3, which this pdrecipe does"),
     "packed": (_packed, f"bad/{REPORT}.gz: is packed: unpack it"),
     "broken recipe": (_broken_recipe, "bad/config.yaml: "),
     "another recipe in the lock": (_other_lock, "bad/config.yaml: differs from recipe.lock.yaml"),

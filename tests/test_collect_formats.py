@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -122,6 +122,11 @@ def test_failures_that_only_the_errors_tell_of(tmp_path: Path, num_prompts: Any)
     assert measured.requests == Requests(completed=6, offered=8, failed=2)
 
 
+def test_a_report_without_output_is_kept_whatever_its_lists_say(tmp_path: Path) -> None:
+    report = sa_bench(total_output_tokens=0, output_throughput=20.0)
+    assert read_sa_bench(written(tmp_path, report)).tokens.output == 0
+
+
 def test_outputs_of_one_token_have_no_tpot(tmp_path: Path) -> None:
     report = sa_bench(output_lens=[1] * 8, itls=[[]] * 8, total_output_tokens=8)
     measured = read_sa_bench(written(tmp_path, report))
@@ -155,6 +160,14 @@ BROKEN_SA_BENCH: dict[str, tuple[dict[str, Any], str]] = {
     "next to no duration": (sa_bench(duration=1e-9), "duration is 1e-09 s"),
     "TTFTs of text": (sa_bench(ttfts=["0.1"] * 8), "ttfts are not all numbers"),
     "TTFTs of nothing": (sa_bench(ttfts=[None] * 8), "ttfts are not all numbers"),
+    "a duration in milliseconds": (
+        sa_bench(duration=2_000.0, total_token_throughput=420.0),
+        "total_token_throughput is 420, but its 840 tokens in 2,000 s are 0.42: it mixes units",
+    ),
+    "a rate by the minute": (
+        sa_bench(output_throughput=1_200.0),
+        "40 tokens in 2 s are 20: it mixes units",
+    ),
     "half a request": (sa_bench(completed=7.5), "completed is 7.5, not a whole number"),
 }
 
@@ -192,6 +205,31 @@ def test_truncated_files_are_refused(tmp_path: Path, share: float) -> None:
     path.write_text(text[: int(len(text) * share)], encoding="utf-8")
     with pytest.raises(Unusable, match="is not JSON"):
         read_sa_bench(path)
+
+
+@pytest.mark.usefixtures("_size")
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda text: f"{text}{text}",
+        lambda text: f"{text}\n\n]",
+        lambda text: f"{text[:-1]},}}",
+        lambda text: text.replace('"errors": [', '"errors": [,'),
+        lambda text: text.replace(", 0.1], ", ", 0.1,], "),
+    ],
+    ids=["twice", "more after it", "comma at the end", "comma first", "comma last"],
+)
+def test_what_is_no_json_is_refused_however_large(
+    tmp_path: Path, spoilt: Callable[[str], str]
+) -> None:
+    text = json.dumps(sa_bench())
+    assert spoilt(text) != text
+    path = tmp_path / "results_x.json"
+    path.write_text(spoilt(text), "utf-8")
+    with pytest.raises(Unusable, match="is not JSON"):
+        read_sa_bench(path)
+    path.write_text(f"\n {text} \n\n", "utf-8")
+    assert read_sa_bench(path).concurrency == 4
 
 
 def test_both_ways_of_reading_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +347,10 @@ def test_a_run_of_nothing_but_errors(
     assert measured.concurrency == 16
 
 
-@pytest.mark.parametrize(("rate", "over_s"), [(1_024.0, 8.0), (8_192 / 6, None), (None, None)])
+@pytest.mark.parametrize(
+    ("rate", "over_s"),
+    [(1_024.0, 8.0), (8_192 / 6, None), (2_048.0, None), (None, None)],
+)
 def test_rates_are_over_what_the_client_divides_by(
     tmp_path: Path, rate: float | None, over_s: float | None
 ) -> None:
@@ -341,6 +382,13 @@ BROKEN_AIPERF: dict[str, tuple[dict[str, Any], str]] = {
     "unknown unit of tokens": (
         aiperf(total_osl={"unit": "words", "avg": 1.0}),
         "total_osl is in 'words', not in tokens",
+    ),
+    "a duration in milliseconds": (
+        aiperf(
+            benchmark_duration={"unit": "sec", "avg": 6_000.0},
+            output_token_throughput={"unit": "tokens/sec", "avg": 8_192 / 6},
+        ),
+        "output_token_throughput is 1,365.33, but its 8,192 tokens take 6,000 s: it mixes units",
     ),
     "cancelled": (aiperf(was_cancelled=True), "was cancelled before the end"),
     "backward clock": (aiperf(end_time="2026-11-30T00:17:00"), "its clock ran backwards"),

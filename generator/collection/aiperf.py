@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +11,12 @@ from typing import Any
 from generator.collection.aiperf_metrics import Metrics
 from generator.collection.aiperf_rows import BackwardClock, find_rows, read_rows
 from generator.collection.measurement import Measurement, Timing
-from generator.collection.unusable import Unusable, checked_duration, read_json_object
+from generator.collection.unusable import (
+    Unusable,
+    checked_duration,
+    is_another_unit,
+    read_json_object,
+)
 from generator.results.point import Latencies, Requests, Tokens
 
 SUMMARY_SUFFIX = "profile_export_aiperf.json"
@@ -139,14 +143,20 @@ def _requests(metrics: Metrics) -> Requests:
 def _rates_over_s(metrics: Metrics, duration_s: float) -> float | None:
     """The seconds that AIPerf divides by for its rates; None where that is the duration.
 
-    Since 0.13 it is the measured phase, from the first credit to the end of the last request.
+    Since 0.13 it is the measured phase, from the first credit to the end of the last request. A
+    rate over less than the duration is not of these tokens.
     """
     output = metrics.value("total_osl", _TOKENS)
     rate = metrics.value("output_token_throughput", _RATE)
     if not output or not rate:
         return None
     seconds = checked_duration(output / rate, "total_osl over output_token_throughput")
-    return None if math.isclose(seconds, duration_s, rel_tol=_SAME) else seconds
+    if is_another_unit(seconds, duration_s):
+        raise Unusable(
+            f"output_token_throughput is {rate:,.6g}, but its {output:,.0f} tokens take"
+            f" {duration_s:,.6g} s: it mixes units"
+        )
+    return seconds if seconds > duration_s * (1 + _SAME) else None
 
 
 def _tokens(metrics: Metrics, duration_s: float) -> Tokens:

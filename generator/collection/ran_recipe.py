@@ -23,8 +23,10 @@ from generator.recipe.inputs import is_recipe
 from generator.results.engine_pool import EnginePool, configuration_label
 from generator.results.point import AllocatedGpus
 from generator.sweep.points import recipe_digest
+from generator.wording import shown
 
 _KEPT = 1024
+_SCHEMAS = (None, 2, "2")  # v1 has none
 _SECTIONS_OF_A_DEPLOYMENT = frozenset({"roles", "engine", "model", "identity", "dynamo"})
 
 
@@ -86,6 +88,9 @@ def _parsed(text: str) -> Document:
     document = parse_document(text, "")
     if not is_recipe(document.data):
         raise Unusable("is not an srt-slurm recipe")
+    schema = document.data.get("schema")
+    if schema not in _SCHEMAS:
+        raise Unusable(f"is of schema {shown(schema)}, which this pdrecipe does not know")
     return document
 
 

@@ -29,6 +29,7 @@ from generator.collection.unusable import (
     Figures,
     Unusable,
     checked_duration,
+    is_another_unit,
     json_object,
     read_bytes,
 )
@@ -111,6 +112,7 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
     tokens = Tokens(
         input=figures.count("total_input_tokens"), output=figures.count("total_output_tokens")
     )
+    _check_rates(figures, tokens, duration_s)
     raw = _raw_requests(report, gaps)
     if raw is not None:
         raw.check(tokens, completed)
@@ -129,6 +131,20 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
         conditions=_conditions(report),
         served=raw.served() if raw else None,
     )
+
+
+def _check_rates(figures: Figures, tokens: Tokens, duration_s: float) -> None:
+    """Refuse a report whose rates are those of its tokens in another unit of time."""
+    for name, count in (
+        ("output_throughput", tokens.output),
+        ("total_token_throughput", tokens.input + tokens.output),
+    ):
+        stated, found = figures.optional(name), count / duration_s
+        if tokens.output and stated and is_another_unit(stated, found):
+            raise Unusable(
+                f"{name} is {stated:,.6g}, but its {count:,} tokens in {duration_s:,.6g} s are"
+                f" {found:,.6g}: it mixes units"
+            )
 
 
 def _requests(completed: int, offered: int | None, raw: _RawRequests | None) -> Requests:
@@ -158,7 +174,7 @@ class _RawRequests:
     def check(self, tokens: Tokens, completed: int) -> None:
         """Refuse lists that are not those of the summary beside them."""
         listed = int(self.output_tokens[self.succeeded].sum())
-        if completed and listed != tokens.output:
+        if completed and tokens.output and listed != tokens.output:
             raise Unusable(
                 f"total_output_tokens is {tokens.output:,}, but output_lens add up to {listed:,}"
             )
