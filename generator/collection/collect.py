@@ -64,6 +64,7 @@ class _Collector:
         self._runs: set[Path] = set()
         self._strays: set[Path] = set()
         self._sweeps: dict[Path, SweepPoints] = {}
+        self._whole_sweeps: set[Path] = set()
         self._problems: list[Problem] = []
 
     def add(self, folder: Path) -> None:
@@ -72,7 +73,8 @@ class _Collector:
         runs = [run for run in found.runs if run.path not in self._runs]
         self._runs.update(run.path for run in runs)
         self._note_found(folder, found)
-        for sweep in found.sweeps:
+        self._whole_sweeps.update(sweep.root for sweep in found.sweeps)
+        for sweep in (*found.sweeps, *([found.within] if found.within else [])):
             points = try_sweep_points(sweep)
             if isinstance(points, SweepPoints):
                 self._sweeps[sweep.root] = points
@@ -103,7 +105,12 @@ class _Collector:
         return Collection(
             runs=len(self._readings),
             points=tuple(points),
-            missing=tuple(each for sweep in self._sweeps.values() for each in sweep.missing(known)),
+            missing=tuple(
+                each
+                for root, sweep in self._sweeps.items()
+                if root in self._whole_sweeps
+                for each in sweep.missing(known)
+            ),
             problems=tuple(sorted(dict.fromkeys(self._problems), key=_place)),
         )
 
@@ -150,7 +157,9 @@ class _Collector:
         self._problems.append(Problem(message=message, source=self._name(path)))
 
     def _name(self, path: Path) -> str:
-        return path.relative_to(self._base).as_posix()
+        """A file by its path below what was named; a sweep above that by its own."""
+        is_below = path.is_relative_to(self._base)
+        return path.relative_to(self._base).as_posix() if is_below else str(path)
 
 
 def _scored_points(readings: Iterable[RunReading]) -> set[str]:

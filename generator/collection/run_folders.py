@@ -78,11 +78,14 @@ class RunFolder:
 class Found:
     """What lies below a folder: runs by path, sweeps, and results that belong to no run.
 
-    ``unreadable`` are folders and job files with what is wrong with them.
+    ``within`` is the sweep that the folder itself lies in: which of its runs count is its to say,
+    but not all of them were looked for. ``unreadable`` are folders and job files with what is wrong
+    with them.
     """
 
     runs: list[RunFolder] = field(default_factory=list)
     sweeps: list[SweepFolder] = field(default_factory=list)
+    within: SweepFolder | None = None
     strays: list[Path] = field(default_factory=list)
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
 
@@ -99,7 +102,8 @@ class _Around:
 def find_runs(root: Path) -> Found:
     """All runs at or below a folder, by path; symbolic links are not followed."""
     found = Found()
-    around = {root: _Around()}
+    around = {root: _above(root, found)}
+    found.within = around[root].sweep
 
     def refused(error: OSError) -> None:
         found.unreadable.append((Path(error.filename), (error.strerror or "").lower()))
@@ -116,6 +120,17 @@ def find_runs(root: Path) -> Found:
             folders.remove(_PHASES)
         around.update((folder / each, inside) for each in folders)
     return found
+
+
+def _above(root: Path, found: Found) -> _Around:
+    """What a folder lies in of a sweep: its job may have been named, or one run of it."""
+    sweep, plan = None, None
+    for folder in reversed(root.parents):
+        if is_sweep(folder):
+            sweep, plan = SweepFolder(root=folder), None
+        elif sweep is not None and (job_files := sorted(folder.glob(f"{JOB_FILE}*"))):
+            plan = _plan(sweep, job_files[0], found)
+    return _Around(sweep=sweep, plan=plan)
 
 
 def enclosing_run(path: Path) -> Path | None:
