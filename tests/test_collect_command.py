@@ -503,6 +503,14 @@ def test_a_pipe_among_the_files_is_named_and_not_waited_for(tmp_path: Path, name
     assert f"2/{name}: is no regular file" in result.stderr
 
 
+def test_a_pipe_for_a_marker_leaves_the_run_out(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(8))
+    os.mkfifo(write_run(tmp_path / "out/2", sa_bench(16)) / "pdrecipe-run.json")
+    points, result = collected(tmp_path / "out")
+    assert set(points) == {8}
+    assert "2/pdrecipe-run.json: is no regular file" in result.stderr
+
+
 def test_rehearsals_mark_themselves(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "out/1", sa_bench(4))
     write_run(tmp_path / "out/2", sa_bench(8))

@@ -508,6 +508,14 @@ def sweep(*combinations: object) -> dict[str, Any]:
     return {"metadata": {"num_trials_per_value": 1}, "per_combination_metrics": [*combinations]}
 
 
+def test_failed_runs_of_a_sweep_are_named(tmp_path: Path) -> None:
+    good = {"parameters": {"concurrency": 2}, "metrics": aiperf()}
+    path = written(tmp_path, {**sweep(good), "failed_runs": [{"label": "concurrency_8"}]})
+    problem, measured = read_aiperf_sweep(path)
+    assert str(problem) == "1 run of this sweep failed and left no figures"
+    assert isinstance(measured, Measurement)
+
+
 def test_every_load_of_an_aiperf_sweep_stands_alone(tmp_path: Path) -> None:
     good = {"parameters": {"concurrency": 2}, "metrics": aiperf()}
     path = written(tmp_path, sweep(good, {"parameters": {}, "metrics": aiperf()}, 5))

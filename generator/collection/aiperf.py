@@ -18,6 +18,7 @@ from generator.collection.unusable import (
     read_json_object,
 )
 from generator.results.point import Latencies, Requests, Tokens
+from generator.wording import plural
 
 SUMMARY_SUFFIX = "profile_export_aiperf.json"
 SWEEP_SUFFIX = "profile_export_aiperf_sweep.json"
@@ -70,6 +71,8 @@ def read_aiperf_sweep(path: Path) -> Iterator[Measurement | Unusable]:
     metadata = report.get("metadata")
     if not isinstance(combinations, list) or not isinstance(metadata, dict):
         raise Unusable("is no AIPerf sweep: it lacks per_combination_metrics or metadata")
+    if failed := _items(report.get("failed_runs")):
+        yield Unusable(f"{plural(len(failed), 'run')} of this sweep failed and left no figures")
     trials = metadata.get("num_trials_per_value")
     for combination in combinations:
         try:
