@@ -125,28 +125,6 @@ def test_sources_and_recipes_are_linked_where_they_are_files(tmp_path: Path) -> 
         assert (tmp_path / link).is_file()
 
 
-def test_every_load_of_a_run_leads_to_its_own_file(tmp_path: Path) -> None:
-    points = [
-        replace(
-            point,
-            run="9001",
-            sources={
-                "figures": f"9001/c{point.subject.concurrency}.json",
-                "accuracy": "9001/gsm8k_run0.json, 9001/gsm8k_run1.json",
-            },
-        )
-        for point in serving_points()
-    ]
-    (tmp_path / "9001").mkdir()
-    (tmp_path / "9001/gsm8k_run1.json").write_text("{}")
-    files = Rows(page_of(tmp_path, points), "files")
-    listed = {row[2] for row in files.rows if row}
-    shown = {f"9001/c{point.subject.concurrency}.json" for point in points}
-    assert len(shown & listed) > 1
-    assert {"9001/gsm8k_run0.json", "9001/gsm8k_run1.json"} <= listed
-    assert "9001/gsm8k_run1.json" in files.links
-
-
 def test_one_file_without_a_script_or_anything_to_fetch(study_page: str) -> None:
     assert "<script" not in study_page
     assert not re.search(r'(?:src|action|data|poster)="', study_page)

@@ -89,4 +89,4 @@ def _linked(inputs: ReportInputs, results: Path, out: Path) -> ReportInputs:
 
 
 def _sources(points: tuple[MeasuredPoint, ...]) -> list[str]:
-    return [file for point in points for _, file in point.source_files()]
+    return [file for point in points for file in point.sources.values()]

@@ -15,7 +15,7 @@ class RunList:
     def __init__(self, links: Mapping[str, str]) -> None:
         self._links = links
         self._numbers: dict[str, int] = {}
-        self._sources: dict[str, dict[tuple[str, str], None]] = {}
+        self._sources: dict[str, Mapping[str, str]] = {}
 
     def cell(self, each: AxisPoint) -> Cell:
         """The source of a point: the number of its first run, all runs where a pointer rests."""
@@ -31,12 +31,11 @@ class RunList:
         )
 
     def _number(self, point: MeasuredPoint) -> int:
-        # A run has a report for each of its loads.
-        self._sources.setdefault(point.run, {}).update(dict.fromkeys(point.source_files()))
+        self._sources.setdefault(point.run, point.sources)
         return self._numbers.setdefault(point.run, len(self._numbers) + 1)
 
     def rows(self) -> Iterator[tuple[int, str, list[tuple[str, str, str]]]]:
         """Each run named so far: its number, folder, and files as group, name and link."""
         for run, number in self._numbers.items():
-            sources = self._sources[run]
+            sources = self._sources[run].items()
             yield number, run, [(group, file, self._links.get(file, "")) for group, file in sources]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from generator.results.distribution import Distribution
 from generator.results.engine_pool import EnginePool
-
-_OF_SEVERAL_FILES = frozenset({"accuracy", "preemptions"})
 
 
 class Origin(StrEnum):
@@ -126,11 +124,12 @@ class Invalidity:
 class MeasuredPoint:
     """All that is known of one point.
 
+    ``rates_over_s`` is what the client's own rates are over where that is not the duration: AIPerf
+    measures a duration from the first request to the last answer, and rates over its whole phase.
+
     ``contract`` is what was held fixed, by dotted name (``model.revision``, ``workload.isl``);
     ``factors`` what a sweep varies (layout, MTP, scheduling limits, graph mode). ``sources`` says
     for each group of figures which file it is from; ``run`` is the folder of the run.
-    ``rates_over_s`` is what the client's own rates are over where that is not the duration: AIPerf
-    measures a duration from the first request to the last answer, and rates over its whole phase.
     """
 
     origin: Origin
@@ -152,12 +151,6 @@ class MeasuredPoint:
     factors: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     invalid: tuple[Invalidity, ...] = ()
-
-    def source_files(self) -> Iterator[tuple[str, str]]:
-        """Every file that figures are from with their group, those of one group one by one."""
-        for group, names in self.sources.items():
-            files = names.split(", ") if group in _OF_SEVERAL_FILES else [names]
-            yield from ((group, file) for file in files)
 
     @property
     def is_valid(self) -> bool:
