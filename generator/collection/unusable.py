@@ -12,6 +12,7 @@ from generator.files import MAX_FILE_BYTES, os_problem
 from generator.results.figure_range import GREATEST
 
 _SHORTEST_S = 1e-6
+_UNITS_APART = 30
 
 DAMAGED = "it ends early or is damaged"
 
@@ -116,3 +117,11 @@ def checked_duration(seconds: float, name: str) -> float:
     if not _SHORTEST_S <= seconds <= GREATEST:
         raise Unusable(f"{name} is {seconds:g} s: nothing can be measured in that")
     return seconds
+
+
+def is_another_unit(one: float, other: float) -> bool:
+    """Whether two figures above 0 that should agree are as far apart as seconds and minutes are.
+
+    What is nearer is no matter of units: those figures may count different things.
+    """
+    return not 1 / _UNITS_APART < one / other < _UNITS_APART

@@ -13,6 +13,10 @@ _LATENCIES = ("ttft", "tpot", "inter_chunk", "end_to_end")
 
 def check_figures(point: MeasuredPoint) -> None:
     """Raise ValueError, naming the figure, for a point with one that no run measures."""
+    _check("gpus", max(point.gpus.total, 0))
+    _check("subject.concurrency", max(point.subject.concurrency, 0))
+    if point.rates_over_s is not None and not 0 < point.rates_over_s <= GREATEST:
+        raise ValueError(f"rates_over_s must be above 0, got {point.rates_over_s}")
     _check("duration_s", point.duration_s)
     _check("tokens.input", point.tokens.input)
     _check("tokens.output", point.tokens.output)
