@@ -170,6 +170,8 @@ def test_nodes_beyond_the_recipe_are_other(tmp_path: Path) -> None:
     write_json(folder / "resource_snapshot.json", snapshot)
     points, result = collected(tmp_path / "out")
     assert (points[4].gpus.other, points[4].gpus.total) == (4, 20)
+    assert points[4].sources["gpus"] == "1/config.yaml"
+    assert points[4].sources["gpus_held"] == "1/resource_snapshot.json"
     assert "resource_snapshot.json: says 20 GPUs: 4 more than the recipe" in result.stderr
 
 
@@ -293,6 +295,24 @@ def test_the_lock_tells_versions_and_is_no_part_of_the_recipe(tmp_path: Path) ->
     assert "warning" not in result.stderr
 
 
+def test_a_lock_that_ends_early_is_named(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    whole = LOCKED.replace("lock:\n", "lock:\n  version: 2\n") + "  integrity: 7c9f\n"
+    path = folder / "recipe.lock.yaml"
+    path.write_text(whole, encoding="utf-8")
+    assert "warning" not in collected(tmp_path / "out")[1].stderr
+    path.write_text(whole.partition("    decode_w0")[0], encoding="utf-8")
+    points, result = collected(tmp_path / "out")
+    assert "1/recipe.lock.yaml: ends early: its lock section has no end" in result.stderr
+    assert points[4].contract["vllm.version"] == "0.26.1"
+    path.write_text(whole.partition("lock:")[0], encoding="utf-8")
+    points, result = collected(tmp_path / "out")
+    assert "1/recipe.lock.yaml: ends before its lock section" in result.stderr
+    assert points[4].sources["versions"] == "1/config.yaml"
+    (folder / "config.yaml").unlink()  # the recipe itself may be cut off
+    assert run(tmp_path / "out", "--out", tmp_path / "none.jsonl").exit_code == 3
+
+
 # --- what is left out -------------------------------------------------------------------------
 
 
@@ -350,7 +370,43 @@ def _backward(folder: Path) -> None:
     write_json(folder / REPORT, sa_bench(4, itls=[[-1.0] * 4] * 8))
 
 
+def _beyond_all_nodes(folder: Path) -> None:
+    text = V2.replace("gpus_per_node: 4", "gpus_per_node: 40000000000")
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def _later_schema(folder: Path) -> None:
+    text = V2.replace("schema: 2", "schema: 3")
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def _too_fast(folder: Path) -> None:
+    write_json(folder / REPORT, without_lists(max_concurrency=4, median_tpot_ms=1e-9))
+
+
+def _too_slow(folder: Path) -> None:
+    write_json(folder / REPORT, sa_bench(4, ttfts=[1e14] * 8))
+
+
+def _rollup_of_no_load(folder: Path) -> None:
+    (folder / REPORT).unlink()
+    counts = {"completed_requests": 8, "total_input_tokens": 800, "total_output_tokens": 40}
+    run = {"concurrency": 0, "throughput_toks": 20.0, **counts}
+    write_json(folder / "logs/benchmark-rollup.json", {"runs": [run]})
+
+
+def _packed(folder: Path) -> None:
+    path = folder / REPORT
+    path.rename(path.with_name(path.name + ".gz"))
+
+
 LEFT_OUT = {
+    "more GPUs than there are": (_beyond_all_nodes, "gpus_per_node is 40000000000, not a count"),
+    "faster than anything": (_too_fast, "is left out: latencies.tpot has a time below 1e-06 ms"),
+    "slower than anything": (_too_slow, "is left out: latencies.ttft has 1e+17, not a number"),
+    "a rollup of no load": (_rollup_of_no_load, "is left out: it counts no GPU or no concurrency"),
+    "a later schema": (_later_schema, "bad/config.yaml: is of schema 3, which this pdrecipe does"),
+    "packed": (_packed, f"bad/{REPORT}.gz: is packed: unpack it"),
     "broken recipe": (_broken_recipe, "bad/config.yaml: "),
     "another recipe in the lock": (_other_lock, "bad/config.yaml: differs from recipe.lock.yaml"),
     "no GPUs": (_no_gpus, "bad/config.yaml: allocates no GPU to workers"),
@@ -391,6 +447,32 @@ def test_results_without_a_recipe_and_folders_without_runs(tmp_path: Path) -> No
     assert f"{tmp_path / 'empty'}: holds no run folder" in result.stderr
 
 
+def test_the_logs_of_a_run_are_of_that_run(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "out/1", sa_bench(4))
+    both = run(folder / "logs", folder, "--out", tmp_path / "r.jsonl")
+    assert both.stderr.startswith("1 point from 1 run, 0 invalid")
+    alone = run(folder / "logs", "--out", tmp_path / "none.jsonl")
+    assert alone.exit_code == 3
+    assert f"belongs to {folder}: name that folder" in alone.stderr
+
+
+def test_a_run_folder_may_be_called_logs(tmp_path: Path) -> None:
+    write_run(tmp_path / "logs", sa_bench(4))
+    points, _ = collected(tmp_path / "logs")
+    assert set(points) == {4}
+
+
+def test_links_are_not_followed_and_that_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(4))
+    (tmp_path / "chosen").mkdir()
+    (tmp_path / "chosen/1").symlink_to(tmp_path / "out/1")
+    result = run(tmp_path / "chosen", "--out", tmp_path / "none.jsonl")
+    assert result.exit_code == 3
+    assert "links are not followed (name the folders that they point to)" in result.stderr
+    points, _ = collected(tmp_path / "chosen/1")
+    assert set(points) == {4}
+
+
 # --- origins, order, repetition ---------------------------------------------------------------
 
 
@@ -424,6 +506,14 @@ def test_a_pipe_among_the_files_is_named_and_not_waited_for(tmp_path: Path, name
     points, result = collected(tmp_path / "out")
     assert 8 in points
     assert f"2/{name}: is no regular file" in result.stderr
+
+
+def test_a_pipe_for_a_marker_leaves_the_run_out(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/1", sa_bench(8))
+    os.mkfifo(write_run(tmp_path / "out/2", sa_bench(16)) / "pdrecipe-run.json")
+    points, result = collected(tmp_path / "out")
+    assert set(points) == {8}
+    assert "2/pdrecipe-run.json: is no regular file" in result.stderr
 
 
 def test_rehearsals_mark_themselves(tmp_path: Path) -> None:
@@ -567,3 +657,23 @@ def test_real_files_make_a_run(tmp_path: Path) -> None:
     assert points[4].gpus.total == 8
     assert points[4].contract["dynamo.version"] == "1.6.1"
     assert "left out" not in result.stderr
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/samples")
+@pytest.mark.parametrize(
+    ("name", "load", "tokens_per_s"),
+    [
+        ("aiperf_c16_profile_export_aiperf.json", 16, 7169.8744921045545),
+        ("profile_export_aiperf_sweep.json", 2, 1381.857595635268),
+        ("profile_export_aiperf_sweep.json", 8, 4114.022034861882),
+    ],
+)
+def test_rates_are_those_that_aiperf_states(
+    tmp_path: Path, name: str, load: int, tokens_per_s: float
+) -> None:
+    (tmp_path / "out").mkdir()
+    for each in ("recipe.lock.yaml", name):
+        shutil.copy(SAMPLES / each, tmp_path / "out" / each)
+    points, _ = collected(tmp_path / "out")
+    assert points[load].total_tokens_per_s == pytest.approx(tokens_per_s, rel=1e-12)
+    assert points[load].total_tokens_per_s_per_gpu == pytest.approx(tokens_per_s / 8, rel=1e-12)

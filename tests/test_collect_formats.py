@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from generator.collection.streamed_json import StreamedObject
 from generator.collection.unusable import Unusable
 from generator.documents import read_document
 from generator.goodput.acceptance import Limits, assess, whole_window
-from generator.goodput.trace import NS_PER_MS
+from generator.goodput.trace import NS_PER_MS, NS_PER_S
 from generator.goodput.trace_file import read_trace
 from generator.results.distribution import distribution
 from generator.results.point import Goodput, Requests, Tokens
@@ -109,6 +109,24 @@ def test_goodput_of_the_lists(tmp_path: Path) -> None:
     assert found.served is None
 
 
+@pytest.mark.parametrize("num_prompts", [..., 8], ids=["not stated", "stated"])
+def test_failures_that_only_the_errors_tell_of(tmp_path: Path, num_prompts: Any) -> None:
+    report = sa_bench(
+        num_prompts=num_prompts,
+        completed=6 if num_prompts is ... else 8,
+        errors=["boom"] * 2 + [""] * 6,
+        output_lens=[0] * 2 + [5] * 6,
+        total_output_tokens=30,
+    )
+    measured = read_sa_bench(written(tmp_path, report))
+    assert measured.requests == Requests(completed=6, offered=8, failed=2)
+
+
+def test_a_report_without_output_is_kept_whatever_its_lists_say(tmp_path: Path) -> None:
+    report = sa_bench(total_output_tokens=0, output_throughput=20.0)
+    assert read_sa_bench(written(tmp_path, report)).tokens.output == 0
+
+
 def test_outputs_of_one_token_have_no_tpot(tmp_path: Path) -> None:
     report = sa_bench(output_lens=[1] * 8, itls=[[]] * 8, total_output_tokens=8)
     measured = read_sa_bench(written(tmp_path, report))
@@ -140,6 +158,16 @@ BROKEN_SA_BENCH: dict[str, tuple[dict[str, Any], str]] = {
     "a gap beyond all": (sa_bench(itls=[[1e300] * 4] * 8), "a gap is over 1e+15"),
     "a TTFT beyond all": (sa_bench(ttfts=[1e300] * 8), "ttfts[0] is 1e+300"),
     "next to no duration": (sa_bench(duration=1e-9), "duration is 1e-09 s"),
+    "TTFTs of text": (sa_bench(ttfts=["0.1"] * 8), "ttfts are not all numbers"),
+    "TTFTs of nothing": (sa_bench(ttfts=[None] * 8), "ttfts are not all numbers"),
+    "a duration in milliseconds": (
+        sa_bench(duration=2_000.0, total_token_throughput=420.0),
+        "total_token_throughput is 420, but its 840 tokens in 2,000 s are 0.42: it mixes units",
+    ),
+    "a rate by the minute": (
+        sa_bench(output_throughput=1_200.0),
+        "40 tokens in 2 s are 20: it mixes units",
+    ),
     "half a request": (sa_bench(completed=7.5), "completed is 7.5, not a whole number"),
 }
 
@@ -177,6 +205,31 @@ def test_truncated_files_are_refused(tmp_path: Path, share: float) -> None:
     path.write_text(text[: int(len(text) * share)], encoding="utf-8")
     with pytest.raises(Unusable, match="is not JSON"):
         read_sa_bench(path)
+
+
+@pytest.mark.usefixtures("_size")
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda text: f"{text}{text}",
+        lambda text: f"{text}\n\n]",
+        lambda text: f"{text[:-1]},}}",
+        lambda text: text.replace('"errors": [', '"errors": [,'),
+        lambda text: text.replace(", 0.1], ", ", 0.1,], "),
+    ],
+    ids=["twice", "more after it", "comma at the end", "comma first", "comma last"],
+)
+def test_what_is_no_json_is_refused_however_large(
+    tmp_path: Path, spoilt: Callable[[str], str]
+) -> None:
+    text = json.dumps(sa_bench())
+    assert spoilt(text) != text
+    path = tmp_path / "results_x.json"
+    path.write_text(spoilt(text), "utf-8")
+    with pytest.raises(Unusable, match="is not JSON"):
+        read_sa_bench(path)
+    path.write_text(f"\n {text} \n\n", "utf-8")
+    assert read_sa_bench(path).concurrency == 4
 
 
 def test_both_ways_of_reading_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +319,46 @@ def test_failed_requests_of_a_share(tmp_path: Path) -> None:
     assert measured.requests == Requests(completed=128, offered=160, failed=32)
 
 
+@pytest.mark.parametrize(
+    ("said", "duration_s"),
+    [
+        ({"error_request_count": {"unit": "requests", "avg": 40.0}}, 5.999687),
+        ({"completed_request_count": {"unit": "requests", "avg": 40.0}}, 5.999687),
+        (
+            {
+                "error_request_count": {"unit": "requests", "avg": 40.0},
+                "benchmark_duration": {"unit": "sec", "avg": 3.0},
+            },
+            3.0,
+        ),
+    ],
+    ids=["count of errors", "share alone", "duration stated"],
+)
+def test_a_run_of_nothing_but_errors(
+    tmp_path: Path, said: dict[str, Any], duration_s: float
+) -> None:
+    """AIPerf leaves out whatever it takes from answers: counts, tokens, times."""
+    whole = aiperf(request_error_rate={"unit": "%", "avg": 100.0})
+    kept = ("input_config", "start_time", "end_time", "is_complete", "request_error_rate")
+    report = {name: whole[name] for name in kept} | said
+    measured = read_aiperf(written(tmp_path, report))
+    assert measured.requests == Requests(completed=0, offered=40, failed=40)
+    assert (measured.tokens, measured.duration_s) == (Tokens(input=0, output=0), duration_s)
+    assert measured.concurrency == 16
+
+
+@pytest.mark.parametrize(
+    ("rate", "over_s"),
+    [(1_024.0, 8.0), (8_192 / 6, None), (2_048.0, None), (None, None)],
+)
+def test_rates_are_over_what_the_client_divides_by(
+    tmp_path: Path, rate: float | None, over_s: float | None
+) -> None:
+    said = {} if rate is None else {"output_token_throughput": {"unit": "tokens/sec", "avg": rate}}
+    measured = read_aiperf(written(tmp_path, aiperf(**said)))
+    assert (measured.duration_s, measured.rates_over_s) == (6.0, over_s)
+
+
 def test_older_exports_have_rates_alone(tmp_path: Path) -> None:
     report = aiperf(
         output_token_throughput={"unit": "tokens/sec", "avg": 1_000.0},
@@ -289,6 +382,13 @@ BROKEN_AIPERF: dict[str, tuple[dict[str, Any], str]] = {
     "unknown unit of tokens": (
         aiperf(total_osl={"unit": "words", "avg": 1.0}),
         "total_osl is in 'words', not in tokens",
+    ),
+    "a duration in milliseconds": (
+        aiperf(
+            benchmark_duration={"unit": "sec", "avg": 6_000.0},
+            output_token_throughput={"unit": "tokens/sec", "avg": 8_192 / 6},
+        ),
+        "output_token_throughput is 1,365.33, but its 8,192 tokens take 6,000 s: it mixes units",
     ),
     "cancelled": (aiperf(was_cancelled=True), "was cancelled before the end"),
     "backward clock": (aiperf(end_time="2026-11-30T00:17:00"), "its clock ran backwards"),
@@ -364,6 +464,25 @@ def test_goodput_of_rows(tmp_path: Path, ttft_ms: int, max_gap_ms: int, passed: 
     assert assess(trace, limits, window).passed == passed
 
 
+def test_rows_without_gaps_say_nothing_of_gaps(tmp_path: Path) -> None:
+    row = aiperf_row()
+    del row["metrics"]["inter_chunk_latency"]
+    measured = with_rows(tmp_path, [row, row])
+    assert measured.latencies.end_to_end is not None
+    assert (measured.latencies.end_to_end.mean, measured.latencies.inter_chunk) == (130, None)
+    assert measured.timing is not None
+    assert measured.timing.reported_ms == 687  # the summary's, whose TPOT adds up to it
+    assert measured.judged(Limits(ttft_ns=NS_PER_S, max_gap_ns=1)).goodput is None
+
+
+def test_an_answer_in_one_chunk_has_no_gap(tmp_path: Path) -> None:
+    row = aiperf_row()
+    del row["metrics"]["inter_chunk_latency"]
+    row["metrics"]["request_latency"]["value"] = 100.0
+    measured = with_rows(tmp_path, [row, aiperf_row()])
+    assert measured.timing == Timing(summed_ms=115, reported_ms=115)
+
+
 @pytest.mark.parametrize(
     ("rows", "cut", "remark"),
     [
@@ -387,6 +506,14 @@ def test_rows_of_a_backward_clock_spoil_the_summary(tmp_path: Path) -> None:
 
 def sweep(*combinations: object) -> dict[str, Any]:
     return {"metadata": {"num_trials_per_value": 1}, "per_combination_metrics": [*combinations]}
+
+
+def test_failed_runs_of_a_sweep_are_named(tmp_path: Path) -> None:
+    good = {"parameters": {"concurrency": 2}, "metrics": aiperf()}
+    path = written(tmp_path, {**sweep(good), "failed_runs": [{"label": "concurrency_8"}]})
+    problem, measured = read_aiperf_sweep(path)
+    assert str(problem) == "1 run of this sweep failed and left no figures"
+    assert isinstance(measured, Measurement)
 
 
 def test_every_load_of_an_aiperf_sweep_stands_alone(tmp_path: Path) -> None:
@@ -474,11 +601,28 @@ def test_rollup_with_medians_of_the_csv(tmp_path: Path) -> None:
     assert measured.timing == Timing(summed_ms=140, reported_ms=140)
 
 
-def test_rollup_without_tokens_spoils_no_other_load(tmp_path: Path) -> None:
-    empty = {**ROLLUP_RUN, "total_output_tokens": 0}
-    first, second = rollups(tmp_path, empty, ROLLUP_RUN)
-    assert str(first) == "concurrency 4 has no output tokens, so no duration"
+EMPTY = {**ROLLUP_RUN, "total_output_tokens": 0, "throughput_toks": 0.0}
+
+
+def test_rollup_without_a_duration_spoils_no_other_load(tmp_path: Path) -> None:
+    first, second = rollups(tmp_path, EMPTY, ROLLUP_RUN)
+    assert str(first) == "concurrency 4 has no rate of tokens or requests, so no duration"
     assert isinstance(second, Measurement)
+
+
+def test_rollup_without_tokens_is_kept_by_its_requests(tmp_path: Path) -> None:
+    (measured,) = rollups(tmp_path, {**EMPTY, "request_throughput": 4.0})
+    assert isinstance(measured, Measurement)
+    assert (measured.tokens.output, measured.duration_s) == (0, 2.0)
+
+
+def test_a_broken_csv_costs_the_medians_alone(tmp_path: Path) -> None:
+    (tmp_path / "benchmark-rollup.csv").write_text("Concurrency,Median TPOT\n4,fast\n", "utf-8")
+    problem, measured = rollups(tmp_path, ROLLUP_RUN)
+    assert "benchmark-rollup.csv beside it cannot be read" in str(problem)
+    assert isinstance(measured, Measurement)
+    assert measured.latencies.tpot is not None
+    assert measured.latencies.tpot.median is None
 
 
 def test_rollup_that_differs_from_the_report(tmp_path: Path) -> None:

@@ -90,6 +90,27 @@ def test_only_the_run_that_the_point_names_counts(sweep: SweepFolder) -> None:
     assert "is left out: another run of its point counts" in result.stderr
 
 
+@pytest.mark.parametrize("first", ["whole sweep", "its arrays", "its arrays alone"])
+def test_a_part_of_a_sweep_counts_what_the_sweep_counts(
+    sweep: SweepFolder, tmp_path: Path, first: str
+) -> None:
+    counted = write_run(run_of(sweep, "100_0.1"), sa_bench(4), recipe=SWEPT.text)
+    lost = write_run(run_of(sweep, "100_0.0"), sa_bench(4, duration=9.0), recipe=SWEPT.text)
+    settle(sweep, counted)
+    folders = [sweep.root, sweep.root / "arrays"]
+    if first != "whole sweep":
+        folders = folders[::-1] if first == "its arrays" else folders[1:]
+    out = tmp_path / "results.jsonl"
+    arguments = ["collect", *map(str, folders), "--out", str(out)]
+    result = CliRunner().invoke(main, arguments)
+    (point,) = read_points(out)
+    assert point.run.endswith("runs/100_0.1")
+    assert point.invalid == ()
+    assert ("not collected" in result.stdout) == (first != "its arrays alone")  # at 8
+    alone = CliRunner().invoke(main, ["collect", str(lost), "--out", str(tmp_path / "none")])
+    assert (alone.exit_code, "another run of its point counts" in alone.stderr) == (3, True)
+
+
 def test_failed_points_are_not_collected(sweep: SweepFolder) -> None:
     output = write_run(run_of(sweep), sa_bench(4), recipe=SWEPT.text)
     settle(sweep, output, FAILED, "the launcher ended with 3")

@@ -76,7 +76,13 @@ def test_rules(changes: dict[str, Any], expected: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("summed_ms", "expected"),
-    [(90.0, []), (110.0, []), (89.99, ["latency-mismatch"]), (110.01, ["latency-mismatch"])],
+    [
+        (90.0, []),
+        (110.0, []),
+        (100 * 1.1, []),  # 110.00000000000001
+        (89.99, ["latency-mismatch"]),
+        (110.01, ["latency-mismatch"]),
+    ],
 )
 def test_latencies_ten_percent_apart(summed_ms: float, expected: list[str]) -> None:
     assert codes(Timing(summed_ms=summed_ms, reported_ms=100.0)) == expected
@@ -107,6 +113,20 @@ def test_a_second_report_in_one_run_is_a_duplicate() -> None:
     second = replace(POINT, duration_s=1.0, sources={"figures": "z.json"})
     ((_, message),) = duplicates(second, POINT)
     assert message == "measured once already, in synthetic"
+
+
+AIPERF = replace(POINT, client="aiperf 0.13.0", started_at="2026-11-30T00:17:33")
+
+
+def test_another_trial_of_aiperf_is_a_repetition() -> None:
+    later = replace(AIPERF, started_at="2026-11-30T00:18:33", sources={"figures": "z.json"})
+    assert list(duplicates(AIPERF, later)) == []
+
+
+@pytest.mark.parametrize("started_at", [None, AIPERF.started_at])
+def test_a_trial_that_does_not_say_another_start_is_a_duplicate(started_at: str | None) -> None:
+    second = replace(AIPERF, started_at=started_at, duration_s=1.0, sources={"figures": "z.json"})
+    assert [message for _, message in duplicates(AIPERF, second)] != []
 
 
 def test_loads_are_no_duplicates() -> None:

@@ -11,12 +11,19 @@ from typing import Any
 from generator.collection.aiperf_metrics import Metrics
 from generator.collection.aiperf_rows import BackwardClock, find_rows, read_rows
 from generator.collection.measurement import Measurement, Timing
-from generator.collection.unusable import Unusable, checked_duration, read_json_object
+from generator.collection.unusable import (
+    Unusable,
+    checked_duration,
+    is_another_unit,
+    read_json_object,
+)
 from generator.results.point import Latencies, Requests, Tokens
+from generator.wording import plural
 
 SUMMARY_SUFFIX = "profile_export_aiperf.json"
 SWEEP_SUFFIX = "profile_export_aiperf_sweep.json"
-SWEEP_CLIENT = "aiperf sweep"
+CLIENT = "aiperf"
+SWEEP_CLIENT = f"{CLIENT} sweep"
 
 _LATENCIES = (
     "time_to_first_token",
@@ -24,6 +31,7 @@ _LATENCIES = (
     "inter_chunk_latency",
     "request_latency",
 )
+_SAME = 1e-6
 _TOKENS = "tokens"
 _RATE = "tokens/sec"
 
@@ -37,13 +45,15 @@ def read_aiperf(path: Path, on_chunk: Callable[[], None] = lambda: None) -> Meas
     if report.get("was_cancelled") or report.get("is_complete") is False:
         raise Unusable("its run was cancelled before the end")
     metrics = Metrics(report)
-    metrics.demand("request_count", "requests")  # first, so that another format is called one
+    _requests(metrics)  # first, so that another format is called one
     load = _load(report)
-    measured = _measurement(path, metrics, load.concurrency, trials=1)
+    began, ended = _times(report)
+    took_s = (ended - began).total_seconds() if began and ended else None
+    measured = _measurement(path, metrics, load.concurrency, took_s=took_s)
     measured = replace(
         measured,
-        client=f"aiperf {report.get('aiperf_version', '')}".rstrip(),
-        started=_started(report),
+        client=f"{CLIENT} {report.get('aiperf_version', '')}".rstrip(),
+        started=began,
         conditions={**_conditions(report), **load.conditions},
     )
     rows = find_rows(path)
@@ -61,6 +71,8 @@ def read_aiperf_sweep(path: Path) -> Iterator[Measurement | Unusable]:
     metadata = report.get("metadata")
     if not isinstance(combinations, list) or not isinstance(metadata, dict):
         raise Unusable("is no AIPerf sweep: it lacks per_combination_metrics or metadata")
+    if failed := _items(report.get("failed_runs")):
+        yield Unusable(f"{plural(len(failed), 'run')} of this sweep failed and left no figures")
     trials = metadata.get("num_trials_per_value")
     for combination in combinations:
         try:
@@ -84,35 +96,70 @@ def _combination(path: Path, combination: object, trials: int) -> Measurement:
     return replace(measured, client=SWEEP_CLIENT, conditions={"load.loop": "closed"})
 
 
-def _measurement(path: Path, metrics: Metrics, concurrency: int, *, trials: int) -> Measurement:
-    completed = round(metrics.demand("request_count", "requests"))
-    duration_s = checked_duration(metrics.seconds("benchmark_duration"), "benchmark_duration")
-    failed = _failed(metrics, completed)
-    tokens = _tokens(metrics, duration_s)
+def _measurement(
+    path: Path, metrics: Metrics, concurrency: int, *, trials: int = 1, took_s: float | None = None
+) -> Measurement:
+    """The measurement; ``took_s`` is for a run without a response, which has no duration."""
+    requests = _requests(metrics)
+    completed = requests.completed
+    if not completed and metrics.value("benchmark_duration", "sec") is None and took_s is not None:
+        duration_s = checked_duration(took_s, "end_time - start_time")
+    else:
+        duration_s = checked_duration(metrics.seconds("benchmark_duration"), "benchmark_duration")
+    tokens = _tokens(metrics, duration_s) if completed else Tokens(input=0, output=0)
     ttft, tpot, inter_chunk, end_to_end = metrics.spreads(*_LATENCIES, samples=completed * trials)
     latencies = Latencies(ttft=ttft, tpot=tpot, inter_chunk=inter_chunk, end_to_end=end_to_end)
     return Measurement(
-        client="aiperf",
+        client=CLIENT,
         file=path,
         concurrency=concurrency,
-        requests=Requests(completed=completed, offered=completed + failed, failed=failed),
+        requests=requests,
         tokens=tokens,
         duration_s=duration_s,
+        rates_over_s=_rates_over_s(metrics, duration_s),
         latencies=latencies,
         timing=_timing(latencies, tokens, completed),
         tokens_per_s_per_user=metrics.value("output_token_throughput_per_user", "tokens/sec/user"),
     )
 
 
-def _failed(metrics: Metrics, completed: int) -> int:
-    """Failed requests, from their share where their count is not there: 0 errors have neither."""
-    count = metrics.value("error_request_count", "requests")
-    if count is not None:
-        return round(count)
+def _requests(metrics: Metrics) -> Requests:
+    """The requests of the measured phase.
+
+    AIPerf counts no errors where there are none, and no successes where there are none; their
+    share stands in for the one, the count of all requests for the other.
+    """
+    failed = metrics.value("error_request_count", "requests")
     percent = metrics.value("request_error_rate", "%") or 0.0
-    if percent >= 100:
-        raise Unusable(f"request_error_rate is {percent:g} % beside {completed:,} requests")
-    return round(completed * percent / (100 - percent))
+    if metrics.value("request_count", "requests") is None and (failed or percent == 100):
+        if failed is None:
+            failed = metrics.demand("completed_request_count", "requests")
+        return Requests(completed=0, offered=round(failed), failed=round(failed))
+    completed = round(metrics.demand("request_count", "requests"))
+    if failed is None:
+        if percent >= 100:
+            raise Unusable(f"request_error_rate is {percent:g} % beside {completed:,} requests")
+        failed = completed * percent / (100 - percent)
+    return Requests(completed=completed, offered=completed + round(failed), failed=round(failed))
+
+
+def _rates_over_s(metrics: Metrics, duration_s: float) -> float | None:
+    """The seconds that AIPerf divides by for its rates; None where that is the duration.
+
+    Since 0.13 it is the measured phase, from the first credit to the end of the last request. A
+    rate over less than the duration is not of these tokens.
+    """
+    output = metrics.value("total_osl", _TOKENS)
+    rate = metrics.value("output_token_throughput", _RATE)
+    if not output or not rate:
+        return None
+    seconds = checked_duration(output / rate, "total_osl over output_token_throughput")
+    if is_another_unit(seconds, duration_s):
+        raise Unusable(
+            f"output_token_throughput is {rate:,.6g}, but its {output:,.0f} tokens take"
+            f" {duration_s:,.6g} s: it mixes units"
+        )
+    return seconds if seconds > duration_s * (1 + _SAME) else None
 
 
 def _tokens(metrics: Metrics, duration_s: float) -> Tokens:
@@ -159,6 +206,8 @@ def _with_rows(measured: Measurement, rows: Path, on_chunk: Callable[[], None]) 
     if listed != expected:
         remark = f"{rows.name} is left out: it has {listed:,} of {expected:,} requests"
         return replace(measured, remarks=(*measured.remarks, remark))
+    if not times.has_gaps:
+        return replace(measured, latency_file=rows, latencies=times.latencies)
     reported = times.latencies.end_to_end
     return replace(
         measured,
@@ -233,13 +282,15 @@ def _mean_length(drawn: object) -> str | None:
     return f"{mean:.15g}" if isinstance(mean, float) else None if mean is None else str(mean)
 
 
-def _started(report: Mapping[str, Any]) -> datetime | None:
-    times = []
-    for name in ("start_time", "end_time"):
-        try:
-            times.append(datetime.fromisoformat(str(report.get(name))).replace(tzinfo=None))
-        except ValueError:
-            return None
-    if times[1] < times[0]:
+def _times(report: Mapping[str, Any]) -> tuple[datetime | None, datetime | None]:
+    """When the run began and ended by the client's clock; None where it does not say both."""
+    try:
+        began, ended = (
+            datetime.fromisoformat(str(report.get(name))).replace(tzinfo=None)
+            for name in ("start_time", "end_time")
+        )
+    except ValueError:
+        return None, None
+    if ended < began:
         raise Unusable("end_time is before start_time: its clock ran backwards")
-    return times[0]
+    return began, ended

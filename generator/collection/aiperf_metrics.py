@@ -7,6 +7,7 @@ from typing import Any
 
 from generator.collection.unusable import Unusable, checked_number
 from generator.results.distribution import PERCENTILES, Distribution
+from generator.results.figure_range import GREATEST
 
 MS_PER_UNIT = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "sec": 1e3, "s": 1e3}
 """Milliseconds in one of AIPerf's units of time."""
@@ -89,6 +90,6 @@ def _spread(metric: Mapping[str, Any], name: str, samples: int) -> Distribution:
         minimum=figure("min"),
         maximum=figure("max"),
         std=figure("std"),
-        samples=count if isinstance(count, int) else samples,
+        samples=count if type(count) is int and 0 < count <= GREATEST else samples,
         percentiles=tuple((at, value) for at, value in percentiles if value is not None),
     )

@@ -29,12 +29,14 @@ class BackwardClock(Unusable):
 class RowTimes:
     """What the rows of the measured phase give, warm-up and failures left out.
 
-    ``summed_ms`` is the mean of TTFT and all gaps of a request.
+    ``summed_ms`` is the mean of TTFT and all gaps of a request. ``has_gaps`` is false for
+    rows of an AIPerf that wrote none: nothing adds up then, and no limit on gaps can be judged.
     """
 
     served: ServedRequests
     latencies: Latencies
     summed_ms: float
+    has_gaps: bool
 
 
 def find_rows(summary: Path) -> Path | None:
@@ -114,6 +116,7 @@ class _Rows:
             ),
             latencies=latencies_of(ttft_ms, end_to_end_ms, output_tokens, gaps.values),
             summed_ms=float((ttft_ms + gaps.sums).mean()),
+            has_gaps=bool(gaps.values.size) or not (output_tokens > 1).any(),
         )
 
 

@@ -7,6 +7,7 @@ from generator.normal_form import NormalForm, default_value
 from generator.recipe_engines import reserved_nodes
 from generator.results.point import AllocatedGpus
 
+_MOST = 10**6
 _GPUS_PER_NODE = 4  # srt-slurm's default where a recipe leaves it out
 
 
@@ -63,6 +64,6 @@ def _count(form: NormalForm, *path: str, default: int) -> int:
     value = form.get(*path)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
         raise Unusable(f"{'.'.join(path)} is {value!r}, not a count")
     return value

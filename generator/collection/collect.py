@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.collection.records import points_of_run, scored_runs
-from generator.collection.run_folders import Found, find_runs
+from generator.collection.run_folders import Found, enclosing_run, find_runs
 from generator.collection.run_reading import RunReading, read_run
 from generator.collection.sweep_points import MissingPoint, SweepPoints, try_sweep_points
 from generator.collection.validity import with_duplicates
@@ -65,16 +65,20 @@ class _Collector:
         self._base = Path(os.path.commonpath(resolved)) if resolved else Path()
         self._wishes = wishes
         self._readings: list[RunReading] = []
-        self._seen: set[Path] = set()
+        self._runs: set[Path] = set()
+        self._strays: set[Path] = set()
         self._sweeps: dict[Path, SweepPoints] = {}
+        self._whole_sweeps: set[Path] = set()
         self._problems: list[Problem] = []
 
     def add(self, folder: Path) -> None:
         """Read the runs of a folder, but for those that another folder has given already."""
         found = find_runs(folder.resolve())
-        runs = [run for run in found.runs if self._is_new(run.path)]
+        runs = [run for run in found.runs if run.path not in self._runs]
+        self._runs.update(run.path for run in runs)
         self._note_found(folder, found)
-        for sweep in found.sweeps:
+        self._whole_sweeps.update(sweep.root for sweep in found.sweeps)
+        for sweep in (*found.sweeps, *([found.within] if found.within else [])):
             points = try_sweep_points(sweep)
             if isinstance(points, SweepPoints):
                 self._sweeps[sweep.root] = points
@@ -91,39 +95,49 @@ class _Collector:
 
     def collected(self) -> Collection:
         """What all folders gave."""
-        for reading in self._readings:
-            for each in reading.problems:
-                self._note(each.file, each.message)
         scored = scored_runs(self._readings)
         points = with_duplicates(
             point
             for reading in self._readings
             for point in points_of_run(reading, scored, self._wishes.threshold, self._name)
         )
+        for reading in self._readings:
+            for each in reading.problems:
+                self._note(each.file, each.message)
+        self._note_strays()
         known = {point.subject.point_id for point in points} | _scored_points(self._readings)
         return Collection(
             base=self._base,
             runs=len(self._readings),
             points=tuple(points),
-            missing=tuple(each for sweep in self._sweeps.values() for each in sweep.missing(known)),
+            missing=tuple(
+                each
+                for root, sweep in self._sweeps.items()
+                if root in self._whole_sweeps
+                for each in sweep.missing(known)
+            ),
             problems=tuple(sorted(dict.fromkeys(self._problems), key=_place)),
         )
-
-    def _is_new(self, path: Path) -> bool:
-        is_new = path not in self._seen
-        self._seen.add(path)
-        return is_new
 
     def _note_found(self, folder: Path, found: Found) -> None:
         for path, message in found.unreadable:
             self._note(path, message)
-        for path in found.strays:
-            if self._is_new(path):
-                self._note(path, "belongs to no run: no config.yaml or recipe.lock.yaml around it")
+        self._strays.update(found.strays)
         if not (found.runs or found.sweeps or found.strays or found.unreadable):
-            hint = "name an output folder of srt-slurm, or a sweep"
-            message = "holds no run folder"
+            message, hint = "holds no run folder", "name an output folder of srt-slurm, or a sweep"
+            if any(each.is_symlink() for each in folder.iterdir()):
+                message = "holds no run folder, and links are not followed"
+                hint = "name the folders that they point to"
             self._problems.append(Problem(message=message, hint=hint, source=str(folder)))
+
+    def _note_strays(self) -> None:
+        """Results outside of all runs: a folder may have been named that lies inside of its run."""
+        for path in self._strays:
+            if not self._runs.isdisjoint(path.parents):
+                continue
+            run = enclosing_run(path)
+            message = "belongs to no run: no config.yaml or recipe.lock.yaml around it"
+            self._note(path, f"belongs to {run}: name that folder" if run else message)
 
     def _drop_uncounted(self, reading: RunReading) -> None:
         """Leave out what the sweep does not count: attempts that failed, or are not over."""
@@ -148,7 +162,9 @@ class _Collector:
         self._problems.append(Problem(message=message, source=self._name(path)))
 
     def _name(self, path: Path) -> str:
-        return path.relative_to(self._base).as_posix()
+        """A file by its path below what was named; a sweep above that by its own."""
+        is_below = path.is_relative_to(self._base)
+        return path.relative_to(self._base).as_posix() if is_below else str(path)
 
 
 def _scored_points(readings: Iterable[RunReading]) -> set[str]:

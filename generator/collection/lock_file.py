@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MACHINE_FACTS = {"cuda_version": "cuda.version", "nccl_version": "nccl.version"}
+_SEALED_VERSION = 2
+_SEAL = "integrity"  # the last line of the section since version 2
 _UNKNOWN = frozenset({"", "none", "unavailable", "unknown"})
 
 
@@ -14,8 +16,12 @@ _UNKNOWN = frozenset({"", "none", "unavailable", "unknown"})
 class Lock:
     """Versions by the contract's names, each with every value that a worker had.
 
-    ``gpus`` is what the allocation held, None where the lock does not say.
+    ``gpus`` is what the allocation held, None where the lock does not say. ``is_there`` is false
+    for a recipe without the section, ``is_whole`` for one whose end is missing.
     """
+
+    is_there: bool = False
+    is_whole: bool = True
 
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gpus: int | None = None
@@ -30,6 +36,8 @@ def lock_of(recipe: Mapping[str, Any]) -> Lock:
             if value is not None and str(value).lower() not in _UNKNOWN:
                 found.setdefault(name, set()).add(str(value))
     return Lock(
+        is_there="lock" in recipe,
+        is_whole=_SEAL in lock or lock.get("version") != _SEALED_VERSION,
         versions={name: tuple(sorted(values)) for name, values in sorted(found.items())},
         gpus=allocated_gpus(_mapping(lock.get("resource_snapshot"))),
     )

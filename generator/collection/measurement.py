@@ -28,7 +28,8 @@ class Timing:
 class Measurement:
     """One concurrency of a run.
 
-    ``file`` is the report; ``latency_file`` another one that has more to say of latencies.
+    ``rates_over_s`` is what the client's rates are over where that is not the duration. ``file`` is
+    the report; ``latency_file`` another one that has more to say of latencies.
     ``started`` is by the client's clock. ``conditions`` are what the client says of its load, under
     the contract's names. ``served`` has the single requests where the client listed them, and
     ``goodput`` what of them met limits. ``remarks`` are worth telling. ``in_flight`` is what the
@@ -42,6 +43,7 @@ class Measurement:
     requests: Requests
     tokens: Tokens
     duration_s: float
+    rates_over_s: float | None = None
     latency_file: Path | None = None
     started: datetime | None = None
     latencies: Latencies = field(default_factory=Latencies)
@@ -58,4 +60,5 @@ class Measurement:
         """The measurement with its goodput, and without the requests, which take memory."""
         if self.served is None or limits is None:
             return replace(self, served=None)
-        return replace(self, served=None, goodput=self.served.goodput(limits, self.duration_s))
+        interval_s = self.duration_s if self.rates_over_s is None else self.rates_over_s
+        return replace(self, served=None, goodput=self.served.goodput(limits, interval_s))

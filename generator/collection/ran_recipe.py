@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,8 +23,10 @@ from generator.recipe.inputs import is_recipe
 from generator.results.engine_pool import EnginePool, configuration_label
 from generator.results.point import AllocatedGpus
 from generator.sweep.points import recipe_digest
+from generator.wording import shown
 
 _KEPT = 1024
+_SCHEMAS = (None, 2, "2")  # v1 has none
 _SECTIONS_OF_A_DEPLOYMENT = frozenset({"roles", "engine", "model", "identity", "dynamo"})
 
 
@@ -63,32 +65,56 @@ def read_ran_recipe(path: Path) -> RanRecipe:
         raise Unusable(error.problems[0].statement) from error
 
 
+def read_locked(path: Path) -> RanRecipe:
+    """The identity of the recipe in a lock file, and its lock; its deployment is not looked into.
+
+    That is all there is to say where ``config.yaml`` has the same recipe, and half the time.
+    """
+    try:
+        return _outline(_parsed(read_text(path, path.name)))
+    except InvalidInput as error:
+        raise Unusable(error.problems[0].statement) from error
+
+
 @lru_cache(_KEPT)
 def _ran_recipe(text: str) -> RanRecipe:
     """The recipe of a text; runs of one sweep share it, so that it is read once."""
+    document = _parsed(text)
+    outline = _outline(document)
+    return outline if outline.is_template else _with_deployment(outline, _form(document))
+
+
+def _parsed(text: str) -> Document:
     document = parse_document(text, "")
-    data = document.data
-    if not is_recipe(data):
+    if not is_recipe(document.data):
         raise Unusable("is not an srt-slurm recipe")
-    name = str(data.get("name") or "unnamed")
-    digest = recipe_digest(data)
-    if data.get("sweep") or "base" in data:
-        return RanRecipe(name=name, digest=digest, is_template=True)
-    return _of_form(name, digest, _form(document), lock_of(data))
+    schema = document.data.get("schema")
+    if schema not in _SCHEMAS:
+        raise Unusable(f"is of schema {shown(schema)}, which this pdrecipe does not know")
+    return document
+
+
+def _outline(document: Document) -> RanRecipe:
+    data = document.data
+    return RanRecipe(
+        name=str(data.get("name") or "unnamed"),
+        digest=recipe_digest(data),
+        is_template=bool(data.get("sweep")) or "base" in data,
+        lock=lock_of(data),
+    )
 
 
 def _form(document: Document) -> NormalForm:
     return normal_form(next(iter(variants(document))))
 
 
-def _of_form(name: str, digest: str, form: NormalForm, lock: Lock) -> RanRecipe:
+def _with_deployment(outline: RanRecipe, form: NormalForm) -> RanRecipe:
     gpus = allocated_gpus(form)
     roles = running_roles(form)
     pools = engine_pools(form)
     isl, osl = (form.get("benchmark", each) for each in ("isl", "osl"))
-    return RanRecipe(
-        name=name,
-        digest=digest,
+    return replace(
+        outline,
         pools=pools,
         phase=phase(form, _length(isl), _length(osl)),
         deployment=_deployment_digest(form),
@@ -96,7 +122,6 @@ def _of_form(name: str, digest: str, form: NormalForm, lock: Lock) -> RanRecipe:
         contract={**recipe_contract(form, roles), "gpu.type": gpus.type},
         pins=pinned_versions(form),
         factors=factors(form, configuration_label(pools)),
-        lock=lock,
     )
 
 

@@ -12,6 +12,7 @@ from generator.collection.measurement import Measurement
 from generator.collection.ran_recipe import RanRecipe
 from generator.collection.run_reading import RunReading
 from generator.collection.validity import invalidities
+from generator.results.figure_range import check_figures
 from generator.results.point import Accuracy, MeasuredPoint, Subject
 from generator.results.run_marker import MARKER_FILE
 
@@ -34,15 +35,25 @@ def scored_runs(readings: Iterable[RunReading]) -> dict[str, list[AccuracyRun]]:
 def points_of_run(
     reading: RunReading, scored: ScoredRuns, threshold: float | None, name: Name
 ) -> list[MeasuredPoint]:
-    """The points of a run; ``threshold`` is the least accuracy that is good enough."""
+    """The points of a run; ``threshold`` is the least accuracy that is good enough.
+
+    One that could not be read back, with figures that no run measures, would spoil the whole file
+    of results: it is a problem of its report.
+    """
     recipe = reading.recipe
     if recipe is None:
         return []
     accuracy_runs = scored.get(recipe.deployment, [])
-    return [
-        _point(reading, recipe, measured, accuracy_runs, threshold, name)
-        for measured in reading.measurements
-    ]
+    points = []
+    for measured in reading.measurements:
+        point = _point(reading, recipe, measured, accuracy_runs, threshold, name)
+        try:
+            check_figures(point)
+        except ValueError as error:
+            reading.note(measured.file, f"is left out: {error}")
+        else:
+            points.append(point)
+    return points
 
 
 def _point(
@@ -67,6 +78,7 @@ def _point(
         requests=measured.requests,
         tokens=measured.tokens,
         duration_s=measured.duration_s,
+        rates_over_s=measured.rates_over_s,
         run=name(reading.run.path),
         client=measured.client,
         started_at=None if measured.started is None else measured.started.isoformat(),
@@ -109,6 +121,7 @@ def _sources(
         "latencies": measured.latency_file or measured.file,
         "recipe": reading.recipe_file,
         "gpus": reading.recipe_file,
+        "gpus_held": reading.held_file,
         "versions": reading.version_file,
     }
     found = {group: name(file) for group, file in files.items() if file is not None}

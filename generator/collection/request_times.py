@@ -107,14 +107,17 @@ def _nanoseconds(times_ms: Milliseconds) -> Milliseconds:
 
 
 def numbers(values: Sequence[object], name: str) -> Milliseconds:
-    """Numbers of at least 0 as an array; raises Unusable, naming the first that is none."""
+    """Numbers from 0 to ``GREATEST`` as an array; raises Unusable for others, naming the first."""
+    if not set(map(type, values)) <= {int, float}:  # numpy takes text and None, too
+        raise Unusable(f"{name} are not all numbers")
     try:
         found = np.fromiter(values, dtype=np.float64, count=len(values))
-    except (TypeError, ValueError, OverflowError) as error:
+    except OverflowError as error:
         raise Unusable(f"{name} are not all numbers") from error
     wrong = np.flatnonzero(~((found >= 0) & (found <= GREATEST)))
     if wrong.size:
-        raise Unusable(f"{name}[{wrong[0]}] is {found[wrong[0]]:g}, not a number of at least 0")
+        value = f"{found[wrong[0]]:g}"
+        raise Unusable(f"{name}[{wrong[0]}] is {value}, not a number from 0 to {GREATEST:g}")
     return found
 
 

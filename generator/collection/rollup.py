@@ -32,12 +32,17 @@ _MEDIANS = {"ttft": "Median TTFT", "tpot": "Median TPOT", "inter_chunk": "Median
 def read_rollup(path: Path) -> Iterator[Measurement | Unusable]:
     """Every load of a rollup, or why it is none; raises Unusable for another file.
 
-    The duration is output tokens over their rate, since a rollup has none.
+    The duration is output tokens over their rate, since a rollup has none; without any output,
+    requests over theirs. A CSV that cannot be read costs the medians alone.
     """
     runs = read_json_object(path).get("runs")
     if not isinstance(runs, list):
         raise Unusable("is no rollup: it lacks runs")
-    medians = _medians(path.with_suffix(".csv"))
+    medians: dict[int, dict[str, float]] = {}
+    try:
+        medians = _medians(path.with_suffix(".csv"))
+    except Unusable as error:
+        yield error
     for run in runs:
         try:
             measured = _measurement(path, Figures(run if isinstance(run, dict) else {}, "rollup"))
@@ -49,11 +54,7 @@ def read_rollup(path: Path) -> Iterator[Measurement | Unusable]:
 
 def _measurement(path: Path, figures: Figures) -> Measurement:
     completed, output = figures.count("completed_requests"), figures.count("total_output_tokens")
-    rate = figures.number("throughput_toks")
-    if not rate or not output:
-        raise Unusable(
-            f"concurrency {figures.count('concurrency')} has no output tokens, so no duration"
-        )
+    duration_s = _duration_s(figures, completed, output)
     latencies = Latencies(**{field: _spread(figures, name) for field, name in _LATENCIES.items()})
     timing = None
     if latencies.ttft and latencies.tpot and latencies.end_to_end and completed:
@@ -67,10 +68,21 @@ def _measurement(path: Path, figures: Figures) -> Measurement:
         concurrency=figures.count("concurrency"),
         requests=Requests(completed=completed),
         tokens=Tokens(input=figures.count("total_input_tokens"), output=output),
-        duration_s=checked_duration(output / rate, "output tokens over their rate"),
+        duration_s=duration_s,
         latencies=latencies,
         timing=timing,
     )
+
+
+def _duration_s(figures: Figures, completed: int, output: int) -> float:
+    rate = figures.number("throughput_toks")
+    if rate and output:
+        return checked_duration(output / rate, "output tokens over their rate")
+    requests_per_s = figures.optional("request_throughput")
+    if output or not requests_per_s or not completed:
+        load = figures.count("concurrency")
+        raise Unusable(f"concurrency {load} has no rate of tokens or requests, so no duration")
+    return checked_duration(completed / requests_per_s, "requests over their rate")
 
 
 def _spread(figures: Figures, name: str) -> Distribution | None:

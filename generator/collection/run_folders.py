@@ -37,6 +37,7 @@ class Kind(Enum):
     AIPERF_SWEEP = re.compile(rf".*{re.escape(SWEEP_SUFFIX)}\Z")
     ROLLUP = re.compile(rf"{re.escape(ROLLUP_FILE)}\Z")
     GSM8K = re.compile(r"gsm8k_run\d+\.json\Z")
+    PACKED = re.compile(r"(?:results_.*|profile_export_aiperf)\.json\.(?:gz|zst|xz|bz2)\Z")
     PARTIAL = re.compile(r"(?:results_.*|profile_export_aiperf)\.json\.\w+\Z")
     WORKER_LOG = WORKER_LOG
     METADATA = re.compile(r"(?:jobmeta_)?\d+\.json\Z")
@@ -77,11 +78,14 @@ class RunFolder:
 class Found:
     """What lies below a folder: runs by path, sweeps, and results that belong to no run.
 
-    ``unreadable`` are folders and job files with what is wrong with them.
+    ``within`` is the sweep that the folder itself lies in: which of its runs count is its to say,
+    but not all of them were looked for. ``unreadable`` are folders and job files with what is wrong
+    with them.
     """
 
     runs: list[RunFolder] = field(default_factory=list)
     sweeps: list[SweepFolder] = field(default_factory=list)
+    within: SweepFolder | None = None
     strays: list[Path] = field(default_factory=list)
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
 
@@ -98,7 +102,8 @@ class _Around:
 def find_runs(root: Path) -> Found:
     """All runs at or below a folder, by path; symbolic links are not followed."""
     found = Found()
-    around = {root: _Around()}
+    around = {root: _above(root, found)}
+    found.within = around[root].sweep
 
     def refused(error: OSError) -> None:
         found.unreadable.append((Path(error.filename), (error.strerror or "").lower()))
@@ -115,6 +120,26 @@ def find_runs(root: Path) -> Found:
             folders.remove(_PHASES)
         around.update((folder / each, inside) for each in folders)
     return found
+
+
+def _above(root: Path, found: Found) -> _Around:
+    """What a folder lies in of a sweep: its job may have been named, or one run of it."""
+    sweep, plan = None, None
+    for folder in reversed(root.parents):
+        if is_sweep(folder):
+            sweep, plan = SweepFolder(root=folder), None
+        elif sweep is not None and (job_files := sorted(folder.glob(f"{JOB_FILE}*"))):
+            plan = _plan(sweep, job_files[0], found)
+    return _Around(sweep=sweep, plan=plan)
+
+
+def enclosing_run(path: Path) -> Path | None:
+    """The run folder that a file lies in, by the recipe and the logs of srt-slurm; None without."""
+    for folder in path.parents:
+        has_recipe = (folder / LOCK_FILE).is_file() or (folder / CONFIG_FILE).is_file()
+        if has_recipe and (folder / _LOGS).is_dir():
+            return folder
+    return None
 
 
 def _regular_files(folder: Path, names: Iterable[str], found: Found) -> list[str]:
@@ -158,10 +183,10 @@ def _inside(
 
 def _is_run(around: _Around, folder: Path, folders: set[str], files: set[str]) -> bool:
     """Whether srt-slurm ran here. Inside a run only logs beside a recipe make another."""
-    if folder.name == _LOGS:
-        return False
     if around.run is None:
         return not {CONFIG_FILE, LOCK_FILE}.isdisjoint(files)
+    if folder.name == _LOGS:
+        return False
     return LOCK_FILE in files or (CONFIG_FILE in files and _LOGS in folders)
 
 

@@ -10,7 +10,7 @@ from generator.collection.aiperf import SWEEP_CLIENT, read_aiperf, read_aiperf_s
 from generator.collection.gsm8k import AccuracyRun, read_gsm8k
 from generator.collection.job_metadata import read_job_metadata, read_snapshot
 from generator.collection.measurement import Measurement
-from generator.collection.ran_recipe import RanRecipe, read_ran_recipe
+from generator.collection.ran_recipe import RanRecipe, read_locked, read_ran_recipe
 from generator.collection.rollup import CLIENT as ROLLUP_CLIENT
 from generator.collection.rollup import disagreement, read_rollup
 from generator.collection.run_folders import Kind, RunFolder
@@ -35,13 +35,15 @@ class FileProblem:
 class RunReading:
     """What a run tells. ``recipe`` is None where the run cannot be used at all.
 
-    ``recipe_file`` is where the recipe is from, ``version_file`` where versions are.
+    ``recipe_file`` is where the recipe is from, ``version_file`` where versions are;
+    ``held_file`` says what the job held where that is more than the recipe asks for.
     """
 
     run: RunFolder
     recipe: RanRecipe | None = None
     recipe_file: Path | None = None
     version_file: Path | None = None
+    held_file: Path | None = None
     origin: Origin = Origin.MEASURED
     marker: RunMarker | None = None
     gpus: AllocatedGpus = field(default_factory=lambda: AllocatedGpus(type="unknown"))
@@ -70,6 +72,8 @@ def read_run(
     reading = RunReading(run=run, origin=origin)
     for path in run.of(Kind.PARTIAL):
         reading.note(path, "is partial: its writer had not finished")
+    for path in run.of(Kind.PACKED):
+        reading.note(path, "is packed: unpack it to have it read")
     if not run.has_results:
         reading.note(run.path, "has no result file: the run is not over, or it failed")
         return reading
@@ -99,7 +103,8 @@ def _chosen_recipe(reading: RunReading) -> tuple[Path, RanRecipe]:
     """``config.yaml`` before the lock file before the sweep's copy; the lock adds its versions."""
     run = reading.run
     config = read_ran_recipe(run.config) if run.config else None
-    lock = _lock_recipe(reading)
+    is_read = config is not None and not config.is_template
+    lock = _lock_recipe(reading, read_locked if is_read else read_ran_recipe)
     if config and lock and not (config.is_template or lock.is_template):
         if config.digest != lock.digest:
             raise Unusable("differs from recipe.lock.yaml: which of them ran nobody can tell")
@@ -118,16 +123,24 @@ def _chosen_recipe(reading: RunReading) -> tuple[Path, RanRecipe]:
         raise Unusable(f"has no recipe: {copy.name} {error}") from error
 
 
-def _lock_recipe(reading: RunReading) -> RanRecipe | None:
+def _lock_recipe(reading: RunReading, read: Callable[[Path], RanRecipe]) -> RanRecipe | None:
     """The recipe of the lock file; a broken one is a problem, but config.yaml may do without it."""
     path = reading.run.lock
     if path is None:
         return None
     try:
-        return read_ran_recipe(path)
+        recipe = read(path)
     except Unusable as error:
         reading.note(path, f"{error}; versions are taken from elsewhere")
         return None
+    if recipe.is_template:
+        return recipe
+    if not recipe.lock.is_there:
+        reading.note(path, "ends before its lock section; it is not used")
+        return None
+    if not recipe.lock.is_whole:
+        reading.note(path, "ends early: its lock section has no end; what it says is used")
+    return recipe
 
 
 def _read_origin(reading: RunReading) -> bool:
@@ -165,6 +178,7 @@ def _read_gpus(reading: RunReading) -> bool:
     if held is not None and held[1] > gpus.total:
         reading.note(held[0], f"says {held[1]} GPUs: {held[1] - gpus.total} more than the recipe")
         gpus = replace(gpus, other=gpus.other + held[1] - gpus.total)
+        reading.held_file = held[0]
     reading.gpus = gpus
     return True
 

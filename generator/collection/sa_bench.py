@@ -29,6 +29,7 @@ from generator.collection.unusable import (
     Figures,
     Unusable,
     checked_duration,
+    is_another_unit,
     json_object,
     read_bytes,
 )
@@ -111,6 +112,7 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
     tokens = Tokens(
         input=figures.count("total_input_tokens"), output=figures.count("total_output_tokens")
     )
+    _check_rates(figures, tokens, duration_s)
     raw = _raw_requests(report, gaps)
     if raw is not None:
         raw.check(tokens, completed)
@@ -120,11 +122,7 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
         client=CLIENT,
         file=path,
         concurrency=concurrency,
-        requests=Requests(
-            completed=completed,
-            offered=offered,
-            failed=None if offered is None else offered - completed,
-        ),
+        requests=_requests(completed, offered, raw),
         tokens=tokens,
         duration_s=duration_s,
         started=_started(figures, report, duration_s),
@@ -135,10 +133,39 @@ def _measurement(path: Path, report: Mapping[str, Any], gaps: GapLists | None) -
     )
 
 
+def _check_rates(figures: Figures, tokens: Tokens, duration_s: float) -> None:
+    """Refuse a report whose rates are those of its tokens in another unit of time."""
+    for name, count in (
+        ("output_throughput", tokens.output),
+        ("total_token_throughput", tokens.input + tokens.output),
+    ):
+        stated, found = figures.optional(name), count / duration_s
+        if tokens.output and stated and is_another_unit(stated, found):
+            raise Unusable(
+                f"{name} is {stated:,.6g}, but its {count:,} tokens in {duration_s:,.6g} s are"
+                f" {found:,.6g}: it mixes units"
+            )
+
+
+def _requests(completed: int, offered: int | None, raw: _RawRequests | None) -> Requests:
+    """The requests of a report, whose errors say of more failures than its counts or of none."""
+    listed = raw.failed if raw else 0
+    if offered is None and raw is not None:
+        offered = completed + listed
+    if offered is None:
+        return Requests(completed=completed)
+    failed = min(offered, max(offered - completed, listed))
+    return Requests(completed=offered - failed, offered=offered, failed=failed)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RawRequests:
-    """The lists of a report, and a mask of the requests that gave tokens."""
+    """The lists of a report, and a mask of the requests that gave tokens.
 
+    ``failed`` counts the requests that have an error.
+    """
+
+    failed: int
     ttft_ms: Milliseconds
     output_tokens: Milliseconds
     gaps: GapLists
@@ -147,7 +174,7 @@ class _RawRequests:
     def check(self, tokens: Tokens, completed: int) -> None:
         """Refuse lists that are not those of the summary beside them."""
         listed = int(self.output_tokens[self.succeeded].sum())
-        if completed and listed != tokens.output:
+        if completed and tokens.output and listed != tokens.output:
             raise Unusable(
                 f"total_output_tokens is {tokens.output:,}, but output_lens add up to {listed:,}"
             )
@@ -185,6 +212,7 @@ def _raw_requests(report: Mapping[str, Any], gaps: GapLists | None) -> _RawReque
     output_tokens = numbers(output_lens, "output_lens")
     is_without_error = np.fromiter((not each for each in errors), dtype=np.bool_, count=len(errors))
     return _RawRequests(
+        failed=len(errors) - int(is_without_error.sum()),
         ttft_ms=numbers(ttfts, "ttfts") * _MS_PER_S,
         output_tokens=output_tokens,
         gaps=gaps,

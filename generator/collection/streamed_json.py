@@ -47,10 +47,9 @@ class StreamedObject:
             yield key
             if self._is_pending:
                 self._pass_over()
-            if self._next() == b",":
-                self._at += 1
-            elif self._next() != b"}":
+            if not self._is_followed(b"}"):
                 raise Unusable(f"is not JSON: {DAMAGED} after {key[:40]!r}")
+        self._demand_end()
 
     def value(self) -> Any:
         """The whole value of the key."""
@@ -76,11 +75,25 @@ class StreamedObject:
         self._demand(b"[")
         while self._next() != b"]":
             yield
-            if self._next() == b",":
-                self._at += 1
-            elif self._next() != b"]":
+            if not self._is_followed(b"]"):
                 raise Unusable(f"is not JSON: {DAMAGED} in a list")
         self._at += 1
+
+    def _is_followed(self, closer: bytes) -> bool:
+        """Whether a comma and something more follows, or the closing bracket."""
+        if self._next() == b",":
+            self._at += 1
+            return self._next() != closer
+        return self._next() == closer
+
+    def _demand_end(self) -> None:
+        """Refuse text after the object: two reports in one file, or the rest of an older one."""
+        self._at += 1
+        rest = self._buffer[self._at :] or self._stream.read(_CHUNK_BYTES)
+        while rest:
+            if rest.strip():
+                raise Unusable("is not JSON: there is more after its end")
+            rest = self._stream.read(_CHUNK_BYTES)
 
     def _demand(self, character: bytes) -> None:
         if self._next() != character:

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 from generator.files import MAX_FILE_BYTES, os_problem
 from generator.results.figure_range import GREATEST, SHORTEST_S
 
+_UNITS_APART = 30
+
 DAMAGED = "it ends early or is damaged"
 
 
@@ -114,3 +116,11 @@ def checked_duration(seconds: float, name: str) -> float:
     if not SHORTEST_S <= seconds <= GREATEST:
         raise Unusable(f"{name} is {seconds:g} s: nothing can be measured in that")
     return seconds
+
+
+def is_another_unit(one: float, other: float) -> bool:
+    """Whether two figures above 0 that should agree are as far apart as seconds and minutes are.
+
+    What is nearer is no matter of units: those figures may count different things.
+    """
+    return not 1 / _UNITS_APART < one / other < _UNITS_APART

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from generator.collection.aiperf import CLIENT as AIPERF
 from generator.collection.measurement import Timing
 from generator.results.point import Invalidity, MeasuredPoint
 
@@ -20,6 +21,7 @@ DUPLICATE = "duplicate"
 MOST_FAILED_PERCENT = 5
 MOST_LATENCY_APART_PERCENT = 10
 MOST_TOKENS_APART_PERCENT = 5
+_ROUNDING = 1e-9  # means are sums of rounded times: at exactly 10 % they come out on either side
 
 
 def invalidities(
@@ -56,7 +58,8 @@ def _latency_mismatch(timing: Timing | None) -> str:
     if timing is None:
         return ""
     apart = abs(timing.summed_ms - timing.reported_ms)
-    if apart * 100 <= timing.reported_ms * MOST_LATENCY_APART_PERCENT:
+    most = timing.reported_ms * MOST_LATENCY_APART_PERCENT / 100
+    if apart <= most + timing.reported_ms * _ROUNDING:
         return ""
     return (
         f"TTFT and the tokens after it take {timing.summed_ms:,.1f} ms on average, the requests"
@@ -99,7 +102,8 @@ def with_duplicates(points: Iterable[MeasuredPoint]) -> list[MeasuredPoint]:
     """The points, with every one but the first invalid that measures the same thing once more.
 
     Those are a second report on one load of one run, and copies of a run. Another run of the same
-    recipe and load is a repetition, and valid.
+    recipe and load is a repetition, and valid; so is another trial of AIPerf, which repeats a load
+    within one run and says when each began.
     """
     ordered = sorted(points, key=_place)
     return [
@@ -127,7 +131,7 @@ def _first_of_each(points: Sequence[MeasuredPoint]) -> Iterator[MeasuredPoint]:
 
 
 def _is_same(one: MeasuredPoint, other: MeasuredPoint) -> bool:
-    if one.run == other.run:
+    if one.run == other.run and not _are_trials(one, other):
         return True
     return (one.started_at, one.duration_s, one.requests, one.tokens, one.latencies) == (
         other.started_at,
@@ -136,3 +140,9 @@ def _is_same(one: MeasuredPoint, other: MeasuredPoint) -> bool:
         other.tokens,
         other.latencies,
     )
+
+
+def _are_trials(one: MeasuredPoint, other: MeasuredPoint) -> bool:
+    starts = {one.started_at, other.started_at}
+    is_aiperf = all(each.client.startswith(AIPERF) for each in (one, other))
+    return is_aiperf and len(starts) == 2 and None not in starts

@@ -37,6 +37,8 @@ def check_figures(point: MeasuredPoint) -> None:
     if point.duration_s < SHORTEST_S:
         message = f"duration_s must be above 0, got {point.duration_s:g}"
         raise ValueError(f"{message}: no run is shorter than {SHORTEST_S:g} s")
+    if point.rates_over_s is not None and not SHORTEST_S <= point.rates_over_s <= GREATEST:
+        raise ValueError(f"rates_over_s must be above 0, got {point.rates_over_s}")
     if point.gpus.total < 1 or point.subject.concurrency < 1:
         raise ValueError("it counts no GPU or no concurrency")
     for pool in point.subject.pools:

@@ -124,6 +124,9 @@ class Invalidity:
 class MeasuredPoint:
     """All that is known of one point.
 
+    ``rates_over_s`` is what the client's own rates are over where that is not the duration: AIPerf
+    measures a duration from the first request to the last answer, and rates over its whole phase.
+
     ``contract`` is what was held fixed, by dotted name (``model.revision``, ``workload.isl``);
     ``factors`` what a sweep varies (layout, MTP, scheduling limits, graph mode). ``sources`` says
     for each group of figures which file it is from; ``run`` is the folder of the run, and
@@ -138,6 +141,7 @@ class MeasuredPoint:
     duration_s: float
     run: str
     client: str
+    rates_over_s: float | None = None
     started_at: str | None = None
     latencies: Latencies = field(default_factory=Latencies)
     client_tokens_per_s_per_user: float | None = None
@@ -155,20 +159,25 @@ class MeasuredPoint:
         return not self.invalid
 
     @property
+    def interval_s(self) -> float:
+        """The seconds that rates are over."""
+        return self.duration_s if self.rates_over_s is None else self.rates_over_s
+
+    @property
     def output_tokens_per_s(self) -> float:
-        return self.tokens.output / self.duration_s
+        return self.tokens.output / self.interval_s
 
     @property
     def input_tokens_per_s(self) -> float:
-        return self.tokens.input / self.duration_s
+        return self.tokens.input / self.interval_s
 
     @property
     def total_tokens_per_s(self) -> float:
-        return (self.tokens.input + self.tokens.output) / self.duration_s
+        return (self.tokens.input + self.tokens.output) / self.interval_s
 
     @property
     def requests_per_s(self) -> float:
-        return self.requests.completed / self.duration_s
+        return self.requests.completed / self.interval_s
 
     @property
     def total_tokens_per_s_per_gpu(self) -> float:

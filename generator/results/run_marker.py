@@ -60,6 +60,8 @@ def read_run_marker(run: Path) -> RunMarker | None:
     path = run / MARKER_FILE
     if not path.exists():
         return None
+    if not path.is_file():  # a pipe would be waited for for ever
+        raise InvalidInput(_broken(path, "is no regular file"))
     try:
         marker = msgspec.convert(json.loads(read_text(path, str(path))), RunMarker)
     except (ValueError, RecursionError) as error:
