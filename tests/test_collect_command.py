@@ -403,7 +403,7 @@ def _packed(folder: Path) -> None:
 LEFT_OUT = {
     "more GPUs than there are": (_beyond_all_nodes, "gpus_per_node is 40000000000, not a count"),
     "faster than anything": (_too_fast, "is left out: latencies.tpot has a time below 1e-06 ms"),
-    "slower than anything": (_too_slow, "is left out: latencies.ttft has 1e+17, not a number"),
+    "slower than anything": (_too_slow, "is left out: latencies.ttft.mean has 1e+17, not a number"),
     "a rollup of no load": (_rollup_of_no_load, "is left out: it counts no GPU or no concurrency"),
     "a later schema": (_later_schema, "bad/config.yaml: is of schema 3, which this pdrecipe does"),
     "packed": (_packed, f"bad/{REPORT}.gz: is packed: unpack it"),
