@@ -89,6 +89,19 @@ def write_bytes_atomically(path: Path, content: bytes) -> None:
         raise InvalidInput(os_problem(error, str(path))) from error
 
 
+def keep_inputs(out: Path, *inputs: Path) -> None:
+    """Raise InvalidInput where an answer would replace a file that it is made of."""
+    for path in inputs:
+        try:
+            is_same = out.samefile(path)
+        except OSError:  # whoever reads or writes it says why it cannot be looked at
+            continue
+        if is_same:
+            message = "is what this is made of, which it would replace"
+            hint = "give the answer a name of its own"
+            raise InvalidInput(Problem(message=message, hint=hint, source=str(out)))
+
+
 def pasted(path: Path) -> str:
     """A path as a user can paste it into a shell: the shorter form, quoted, never an option."""
     try:

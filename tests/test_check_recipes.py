@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -161,3 +162,13 @@ def test_catalogue_has_every_folder() -> None:
 def test_an_unknown_model() -> None:
     with pytest.raises(InvalidInput, match="there is no folder and no known model 'x/y'"):
         chosen_model("x/y")
+
+
+def test_json_nested_beyond_reading_is_a_finding(tmp_path: Path) -> None:
+    text = next((REPOSITORY / "recipes/qwen3.8-2.4t").rglob("*.yaml")).read_text("utf-8")
+    deep = '{"a":' * 20_000
+    flag = re.compile("kv-transfer-config: .*")
+    (tmp_path / "recipe.yaml").write_text(flag.sub(f"kv-transfer-config: '{deep}'", text, 1))
+    found = [each.text for each in check(tmp_path).findings if each.rule.id == "SCH009"]
+    assert len(found) == 1
+    assert found[0].startswith("is not JSON: ")

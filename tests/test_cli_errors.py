@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import REPOSITORY
 from tests.small_specs import MODEL, SPEC, edited, run, spec_folder
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
@@ -563,3 +564,33 @@ def test_spec_folder_is_the_committed_model(folder: Path, repository: Path) -> N
     """The cases above are about a real checkpoint's dimensions."""
     committed = (repository / MODEL / "config.json").read_bytes()
     assert (folder / "model" / "config.json").read_bytes() == committed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "results.jsonl", "spec.yaml", "--out", "results.jsonl"),
+        ("report", "results.jsonl", "spec.yaml", "--out", "spec.yaml"),
+        ("next", "results.jsonl", "spec.yaml", "--write", "results.jsonl"),
+        ("compose", "results.jsonl", "spec.yaml", "--write", "results.jsonl"),
+        ("compose", "results.jsonl", "spec.yaml", "--against", "old.yaml", "--write", "old.yaml"),
+        ("calibrate", "--results", "results.jsonl", "--out", "./results.jsonl"),
+    ],
+    ids=" ".join,
+)
+def test_no_answer_replaces_what_it_is_made_of(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was measured may have taken days."""
+    specs = tmp_path / "recipes/specs"
+    specs.mkdir(parents=True)
+    (specs.parent / "models").symlink_to(REPOSITORY / "recipes/models")
+    spec = (REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml").read_bytes()
+    results = (REPOSITORY / "tests/data/studies/qwen38_synthetic.jsonl").read_bytes()
+    before = {"results.jsonl": results, "spec.yaml": spec, "old.yaml": spec}
+    for name, content in before.items():
+        (specs / name).write_bytes(content)
+    monkeypatch.chdir(specs)
+    done = run(*command)
+    assert (done.exit_code, "which it would replace" in done.stderr) == (3, True)
+    assert {name: (specs / name).read_bytes() for name in before} == before

@@ -358,6 +358,10 @@ def _broken_marker(folder: Path) -> None:
     write_json(folder / "pdrecipe-run.json", {"version": 1, "origin": "dreamt"})
 
 
+def _deep_marker(folder: Path) -> None:
+    (folder / "pdrecipe-run.json").write_text("[" * 100_000)
+
+
 def _unknown_format(folder: Path) -> None:
     write_json(folder / REPORT, {"concurrency": 4})
 
@@ -399,7 +403,7 @@ def _packed(folder: Path) -> None:
 LEFT_OUT = {
     "more GPUs than there are": (_beyond_all_nodes, "gpus_per_node is 40000000000, not a count"),
     "faster than anything": (_too_fast, "is left out: latencies.tpot has a time below 1e-06 ms"),
-    "slower than anything": (_too_slow, "is left out: latencies.ttft has 1e+17, not a number"),
+    "slower than anything": (_too_slow, "is left out: latencies.ttft.mean has 1e+17, not a number"),
     "a rollup of no load": (_rollup_of_no_load, "is left out: it counts no GPU or no concurrency"),
     "a later schema": (_later_schema, "bad/config.yaml: is of schema 3, which this pdrecipe does"),
     "packed": (_packed, f"bad/{REPORT}.gz: is packed: unpack it"),
@@ -412,6 +416,7 @@ LEFT_OUT = {
     "fewer GPUs of workers": (_few_gpus, "bad/9004.json: says 12 GPUs for workers, the recipe 16"),
     "fewer nodes": (_small_job, "says 12 GPUs, the recipe allocates 16"),
     "broken marker": (_broken_marker, "bad/pdrecipe-run.json: is broken"),
+    "deep marker": (_deep_marker, "bad/pdrecipe-run.json: is broken"),
     "unknown format": (_unknown_format, f"bad/{REPORT}: is no sa-bench result"),
     "backward clock": (_backward, f"bad/{REPORT}: the gaps of request 0 have a negative one"),
 }

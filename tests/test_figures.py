@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -122,3 +126,44 @@ def test_two_figures_stand_in_one_page_without_a_common_name() -> None:
 def test_what_is_no_svg_is_refused() -> None:
     with pytest.raises(ValueError, match="no SVG"):
         with_text_alternative("<html>", "", "")
+
+
+DRAWING = """
+from generator.errors import InvalidInput
+try:
+    from generator.figures.drawing import draw_svg
+    print("draws")
+except InvalidInput as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings", "said"),
+    [
+        pytest.param({"MPLBACKEND": "nonsense"}, b"", "draws", id="a backend of no name"),
+        pytest.param({}, b"svg.fonttype: [", "draws", id="a setting that is none"),
+        pytest.param({}, b"\xff", "look at your matplotlibrc", id="settings that are no text"),
+    ],
+)
+def test_settings_of_others_do_not_end_in_a_traceback(
+    environment: dict[str, str], settings: bytes, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "matplotlibrc").write_bytes(settings)
+    done = subprocess.run(
+        [sys.executable, "-c", DRAWING],
+        cwd=tmp_path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said in done.stdout
+    assert done.stderr == ""
+
+
+def test_names_of_any_script_draw_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    named = replace(figure(FigureKind.CURVES), title="\u541e\u5410\u91cf \U0001f600")
+    assert "\u541e\u5410\u91cf" in draw_svg(named)
+    assert draw_png(named).startswith(b"\x89PNG")
+    assert not recwarn.list

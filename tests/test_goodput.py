@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,18 @@ def test_the_real_export(shared: Path) -> None:
             id="fewer tokens than chunks",
         ),
         pytest.param('{"sent": 1e999999, "tokens": []}', "sent is not a time in s", id="far away"),
+        pytest.param(f'{{"sent": {"1" * 5000}}}', "a number of it has too many digits", id="long"),
+        pytest.param(f'{{"sent": 1e{"9" * 30}}}', "a number of it has too many digits", id="big"),
+        pytest.param(
+            f'{{"sent": 0, "chunks": [1], "output_tokens": {10**400}, "done": 3, "ok": true}}',
+            "output_tokens is too large: 1000",
+            id="more tokens than there are",
+        ),
+        pytest.param(
+            '{"sent": 0, "tokens": [], "done": 1, "ok": true, "phase": "warm-up"}',
+            "phase must be one of warmup, profiling, or not be there",
+            id="a phase that might be either",
+        ),
         pytest.param("{", "it is not JSON", id="cut short"),
         pytest.param("3", "it is not a JSON object", id="no object"),
         pytest.param('{"a": 1}', "it is no row of a trace", id="something else"),
@@ -232,6 +246,10 @@ def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
         pytest.param("[\n\n{,", 3, "not JSON from here on", id="syntax"),
         pytest.param("[", 1, "not JSON from here on", id="open"),
         pytest.param('[{"sent": 0, "tokens": []}', 1, "the file is cut short", id="no end"),
+        pytest.param('[{"sent": 0, "tokens": []},\n]', 2, "not JSON from here on", id="comma"),
+        pytest.param('[{"sent": 0, "tokens": []}]\n[]', 2, "not JSON from here on", id="two"),
+        pytest.param('[{"sent": 0, "tokens": []} {', 1, "not JSON from here on", id="no comma"),
+        pytest.param(f'[\n{{"sent": 1e{"9" * 30}}}]', 2, "not JSON from here on", id="big"),
     ],
 )
 def test_a_bad_array_is_named(text: str, line: int, message: str, tmp_path: Path) -> None:
@@ -241,6 +259,49 @@ def test_a_bad_array_is_named(text: str, line: int, message: str, tmp_path: Path
     assert result.exit_code == 3
     assert f"{file}:{line}: " in result.stderr
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("trace", [ARTICLE, AIPERF])
+def test_a_trace_may_come_through_a_pipe(trace: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(trace.read_bytes(),))
+    writer.start()
+    assert read_trace(pipe) == read_trace(trace)
+    writer.join()
+
+
+def test_a_long_array_is_to_be_lines(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    file.write_text(f"[{' ' * 2**23}]", encoding="utf-8")
+    result = run("goodput", str(file), "--ttft-ms", "250", "--max-gap-ms", "50")
+    assert (result.exit_code, "write it as JSON Lines" in result.stderr) == (3, True)
+
+
+def test_lines_with_one_fault_are_one_problem(tmp_path: Path) -> None:
+    """A file of another kind has the same fault on each line."""
+    file = tmp_path / "trace.csv"
+    file.write_text("a,b\n" * 3, encoding="utf-8")
+    result = run("goodput", str(file), "--ttft-ms", "250", "--max-gap-ms", "50")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: {file}:1: it is not JSON, as 2 more below it")
+
+
+@pytest.mark.parametrize("text", [ARTICLE.read_text(), json.dumps(row())], ids=["array", "lines"])
+def test_a_byte_order_mark_is_no_part_of_a_trace(text: str, tmp_path: Path) -> None:
+    plain, marked = tmp_path / "plain", tmp_path / "marked"
+    plain.write_text(text, encoding="utf-8")
+    marked.write_text(text, encoding="utf-8-sig")
+    assert read_trace(marked) == read_trace(plain)
+
+
+def test_a_first_token_of_no_tokens_is_no_output(tmp_path: Path) -> None:
+    """AIPerf times a first chunk whose text is empty and counts no token of it."""
+    first = json.loads(AIPERF.read_text().splitlines()[1])
+    first["metrics"]["output_sequence_length"]["value"] = 0
+    first["metrics"]["inter_chunk_latency"]["value"] = []
+    found = of_rows(tmp_path, first)
+    assert (found.passed, found.empty) == (0, 1)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "[]"])

@@ -173,6 +173,26 @@ def test_contracts_do_not_mix_unless_told_to(changes: dict[str, Any], message: s
     ]
     answer = asked(points, may_mix=True)
     assert len(answer.mixed) == 1
+    assert [each.y.count for each in answer.points] == [1, 1]
+
+
+def test_a_rehearsal_repeats_no_measurement(tmp_path: Path) -> None:
+    """Of one recipe at one concurrency: mixed, they stand beside each other, each as what it is."""
+    measured = replace(POINT, origin=Origin.MEASURED, run="m", duration_s=60.0)
+    rehearsed = replace(POINT, origin=Origin.REHEARSAL, run="r", duration_s=30.0)
+    answer = asked([measured, rehearsed], may_mix=True, by="origin")
+    figures = {str(each.point.origin): each.y.mean for each in answer.points}
+    assert figures == {
+        "measured": measured.total_tokens_per_s_per_gpu,
+        "rehearsal": rehearsed.total_tokens_per_s_per_gpu,
+    }
+    document = pareto_document(answer)
+    assert list(Draft202012Validator(schema("pareto")).iter_errors(document)) == []
+    beaten = {each["origin"]: each["on_frontier"] for each in document["points"]}
+    assert beaten == {"measured": False, "rehearsal": True}
+    write_points(tmp_path / "results.jsonl", [measured, rehearsed])
+    shown = run(tmp_path / "results.jsonl", "--mix").stdout
+    assert shown.count("| rehearsal |") == 1 + 3  # the frontier, and the best at 10, 20 and 50
 
 
 def test_goodput_of_other_limits_is_another_figure() -> None:
@@ -294,6 +314,19 @@ def test_a_file_given_twice_is_no_repeated_run(results: Path) -> None:
     assert run(results, results).stdout == run(results).stdout
 
 
+def test_a_run_collected_twice_with_other_options_is_no_repeated_run(tmp_path: Path) -> None:
+    """It would show as two runs that vary by 0.0%."""
+    goodput = Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=2, tokens_per_s=4)
+    write_points(tmp_path / "a.jsonl", [POINT])
+    sources = {**POINT.sources, "goodput": "the same report"}
+    write_points(tmp_path / "b.jsonl", [replace(POINT, goodput=goodput, sources=sources)])
+    refused = run(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert refused.exit_code == 3
+    assert f"{POINT.run} at concurrency 64 is there twice" in refused.stderr
+    write_points(tmp_path / "b.jsonl", [replace(POINT, sources={"figures": "a copy of it"})])
+    assert run(tmp_path / "a.jsonl", tmp_path / "b.jsonl").exit_code == 0
+
+
 @pytest.mark.parametrize("kind", ["curves", "frontier", "phase"])
 def test_svg_is_the_same_bytes_again(results: Path, tmp_path: Path, kind: str) -> None:
     for name in ("one.svg", "two.svg"):
@@ -316,7 +349,34 @@ def test_other_files(results: Path, tmp_path: Path, name: str, start: bytes) -> 
     assert (tmp_path / "new" / name).read_bytes().startswith(start)
 
 
+def test_results_are_never_replaced_by_an_answer_about_them(tmp_path: Path) -> None:
+    results, link = tmp_path / "results.json", tmp_path / "link.json"
+    write_points(results, [POINT])
+    link.symlink_to(results)
+    before = results.read_bytes()
+    for out in (results, link):
+        done = run(results, "--out", out)
+        assert (done.exit_code, "which it would replace" in done.stderr) == (3, True)
+    assert results.read_bytes() == before
+
+
+def test_a_phase_figure_asks_for_no_tpot(tmp_path: Path) -> None:
+    """Prefill alone may answer with one token, which has none; the figure does not show it."""
+    prefill = synthetic_point(Deployment(configuration="1xTP4DP2+EP", phase="prefill", osl=1), 8)
+    latencies = replace(prefill.latencies, tpot=None)
+    write_points(tmp_path / "results.jsonl", [replace(prefill, latencies=latencies)])
+    figure = tmp_path / "phase.svg"
+    assert run(tmp_path / "results.jsonl", "--figure", "phase", "--out", figure).exit_code == 0
+    assert "against concurrency" in figure.read_text()
+
+
 WRONG = {
+    "a name of no length that is allowed": (["--out", f"{'a' * 300}.svg"], 3, "too long"),
+    "a phase against something else": (
+        ["--figure", "phase", "--out", "a.svg", "--x", "ttft_ms"],
+        2,
+        "--figure phase is against concurrency",
+    ),
     "another suffix": (["--out", "a.gif"], 2, "ends in .svg, .png"),
     "a figure without a file": (["--figure", "curves"], 2, "--figure goes with --out"),
     "a range that falls": (["--x-range", "9:1"], 2, "not ascending"),
@@ -325,6 +385,11 @@ WRONG = {
     "targets that are none": (["--at", "a"], 2, "not a list of numbers"),
     "a target of NaN": (["--at", "nan"], 2, "not a list of numbers"),
     "a price of NaN": (["--gpu-hour-price", "nan"], 2, "nan is not a finite number"),
+    "a price beyond all": (
+        ["--y", "cost_per_million_tokens", "--gpu-hour-price", "1e300"],
+        3,
+        "a GPU hour for 1e+300 is no price",
+    ),
     "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a finite number"),
     "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a finite number"),
     "an axis that is none": (["--x", "speed"], 3, "no axis is called 'speed'"),

@@ -242,7 +242,7 @@ def test_results_of_another_model_are_said_to_be(tmp_path: Path, study_page: str
 @pytest.mark.parametrize("name", ["results.jsonl", "./results.jsonl"])
 def test_what_the_page_is_made_of_is_not_written_over(tmp_path: Path, name: str) -> None:
     done = written(tmp_path, list(serving_points()), "--out", f"{tmp_path}/{name}")
-    assert done.exit_code == 2
+    assert done.exit_code == 3
     assert (tmp_path / "results.jsonl").read_text().startswith('{"pdrecipe_result"')
 
 

@@ -117,6 +117,60 @@ def test_lines_another_tool_has_written_are_read(tmp_path: Path) -> None:
     assert read(tmp_path, json.dumps(reordered, separators=(",", ":"))) == (POINT,)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_result(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufeff" + points_text([POINT])) == (POINT,)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x89PNG\r\n\x1a\n\xff\n",
+        "{}".encode("utf-16"),
+        points_text([POINT]).encode().replace(b'"prefill"', b'"pre\xffill"'),
+    ],
+    ids=["an image", "UTF-16", "a name with a damaged byte"],
+)
+def test_what_is_no_text_is_called_so(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="not UTF-8 text"):
+        read_points(path)
+
+
+OUT_OF_RANGE = {
+    "tokens.input": 10**400,
+    "tokens.server_output": -1,
+    "requests.completed": 10**400,
+    "requests.failed": -1,
+    "gpus.prefill": -8,
+    "gpus.other": 10**400,
+    "subject.concurrency": 10**400,
+    "preemptions": -1,
+    "client_tokens_per_s_per_user": -1.0,
+    "latencies.tpot.samples": 10**400,
+    "latencies.tpot.std": -1.0,
+    "latencies.ttft.maximum": 1e300,
+    "goodput.tokens_per_s": -4.0,
+    "goodput.ttft_ms": 1e300,
+    "accuracy.score": 95.0,
+    "accuracy.threshold": -0.1,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE.items(), ids=OUT_OF_RANGE)
+def test_a_figure_that_no_run_measures_is_named(tmp_path: Path, name: str, value: float) -> None:
+    goodput = Goodput(ttft_ms=250, max_gap_ms=50, requests_per_s=2, tokens_per_s=4)
+    accuracy = Accuracy(benchmark="gsm8k", score=0.95, threshold=0.93)
+    document = point_document(replace(POINT, goodput=goodput, accuracy=accuracy))
+    *path, last = name.split(".")
+    within = document
+    for key in path:
+        within = within[key]
+    within[last] = value
+    with pytest.raises(InvalidInput, match=f"{name} has .* from 0 to 1"):
+        read(tmp_path, json.dumps(document))
+
+
 def test_lines_with_one_fault_are_one_problem(tmp_path: Path) -> None:
     line = points_text([POINT]).replace('"pdrecipe_result": 1', '"pdrecipe_result": 2')
     with pytest.raises(InvalidInput) as caught:
@@ -130,6 +184,15 @@ def test_lines_with_one_fault_are_one_problem(tmp_path: Path) -> None:
 BROKEN = {
     "no JSON": ("{", "not JSON"),
     "another document": ("[1]", "lacks pdrecipe_result"),
+    "a version of many digits": (f'{{"pdrecipe_result": {"7" * 5000}}}', "more than 400 digits"),
+    "a duration that nothing is measured in": (
+        json.dumps(point_document(POINT) | {"duration_s": 5e-324}),
+        "no run is shorter",
+    ),
+    "nested too deeply": (
+        json.dumps(point_document(POINT))[:-1] + ', "more": ' + "[" * 100_000 + "}",
+        "nested too deeply",
+    ),
     "another version": ('{"pdrecipe_result": 9}', "of version 9"),
     "a field of another type": (
         json.dumps(point_document(POINT) | {"duration_s": "long"}),
@@ -140,6 +203,7 @@ BROKEN = {
         "Expected `array` of length 2",
     ),
     "a percentile of text": (with_percentiles([[50.0, "1"]]), "Expected `float`, got `str`"),
+    "a percentile beyond all": (with_percentiles([[500.0, 1.0]]), "not one from 0 to 100"),
     "percentiles of no list": (with_percentiles([5.0]), "Expected `array`, got `float`"),
     "no duration": (json.dumps(point_document(POINT) | {"duration_s": 0}), "above 0"),
     "an endless duration": (
@@ -156,7 +220,7 @@ BROKEN = {
     ),
     "less than no GPU": (
         changed(gpus=replace(POINT.gpus, prefill=-4, decode=POINT.gpus.total + 8)),
-        "gpus has -4",
+        "gpus.prefill has -4",
     ),
     "less than no draft": (
         changed(subject=replace(POINT.subject, pools=(replace(POOL, num_speculative_tokens=-1),))),

@@ -16,9 +16,10 @@ from generator.cli.main import main
 from generator.errors import InvalidInput
 from generator.pareto.axes import axis
 from generator.results.contract import common_contract, contract_differences
-from generator.results.point import Invalidity, MeasuredPoint, Origin
+from generator.results.point import Goodput, Invalidity, MeasuredPoint, Origin
 from generator.results.point_file import write_points
 from generator.results.repeats import repeated
+from generator.run_comparison import pairs as run_pairs
 from generator.run_comparison.comparison import RunComparison, Verdict, compare_runs
 from generator.validation import schema
 from tests.synthetic_points import CONTRACT, Deployment, synthetic_point
@@ -26,6 +27,7 @@ from tests.synthetic_points import CONTRACT, Deployment, synthetic_point
 Y = axis("total_tokens_per_s_per_gpu")
 TTFT = axis("ttft_ms")
 BEFORE = Deployment(configuration="1xTEP8 + 1xTEP8 MTP3", factors={"mtp": "3"})
+BEFORE_POINT = synthetic_point(BEFORE, 64)
 OTHER = Deployment(configuration="1xTEP8 + 1xTEP8", digest="f" * 16, factors={"mtp": "0"})
 
 
@@ -55,6 +57,8 @@ VERDICTS = {
     "one side repeated, far": ((1.0, 1.02), (0.8,), Verdict.BETTER),
     "one side repeated, near": ((1.0,), (0.98, 1.02), Verdict.WITHIN),
     "never repeated": ((1.0,), (0.5,), Verdict.UNKNOWN),
+    "one run of many among the others": ((1, 1, 1, 1, 0.1), (1 / 9, 1 / 9), Verdict.WITHIN),
+    "ranges that touch": ((1.0, 1.04), (1.04, 1.06), Verdict.WITHIN),
 }
 
 
@@ -80,6 +84,50 @@ def test_one_configuration_against_another_is_one_factor() -> None:
     answer = compared(runs(BEFORE, 1), runs(OTHER, 1))
     assert [each.key for each in answer.varied] == ["configuration"]
     assert answer.compared[0].pair.configuration is None
+
+
+def test_a_factor_that_each_concurrency_has_its_own_of_is_told_of_all_pairs() -> None:
+    def ladder(digest: str, *sequences: int) -> list[MeasuredPoint]:
+        return [
+            synthetic_point(
+                replace(BEFORE, digest=digest * 16, factors={"decode.max-num-seqs": str(each)}),
+                64 * (1 + number),
+            )
+            for number, each in enumerate(sequences)
+        ]
+
+    (varied,) = compared(ladder("a", 128, 256), ladder("b", 192, 512)).varied
+    assert run_pairs.sides(varied) == "decode.max-num-seqs: 128 or 256 in A, 192 or 512 in B"
+
+
+def with_goodput(point: MeasuredPoint, ttft_ms: float | None) -> MeasuredPoint:
+    if ttft_ms is None:
+        return point
+    goodput = Goodput(ttft_ms=ttft_ms, max_gap_ms=50, requests_per_s=2, tokens_per_s=4)
+    return replace(point, goodput=goodput)
+
+
+def test_goodput_of_other_limits_is_a_difference_where_goodput_is_asked_for() -> None:
+    before, after = ([with_goodput(BEFORE_POINT, each)] for each in (250, 500))
+    goodput = axis("goodput_tokens_per_s_per_gpu")
+    (varied,) = compare_runs(before, after, (goodput, TTFT)).varied
+    assert (
+        run_pairs.sides(varied)
+        == "goodput limits: TTFT 250 ms, gap 50 ms in A, TTFT 500 ms, gap 50 ms in B"
+    )
+    assert compare_runs(before, after, (TTFT,)).varied == ()
+    assert compare_runs(before, [BEFORE_POINT], (goodput,)).varied == ()
+    again = replace(after[0], run="again")
+    with pytest.raises(InvalidInput, match="A mixes runs that differ in goodput limits"):
+        compare_runs([*before, again], after, (goodput,))
+
+
+def test_a_side_without_a_valid_point_is_named() -> None:
+    invalid = replace(BEFORE_POINT, invalid=(Invalidity(code="no-output", message="none"),))
+    with pytest.raises(InvalidInput, match="B has no valid point, of 1 in all"):
+        compared([BEFORE_POINT], [invalid])
+    with pytest.raises(InvalidInput, match="A has no valid point, of 0 in all"):
+        compared([], [BEFORE_POINT])
 
 
 Change = Callable[[MeasuredPoint], MeasuredPoint]
@@ -279,3 +327,18 @@ def test_refusal_ends_with_3(sides: tuple[str, str], tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["compare", sides[0], str(tmp_path / "c.jsonl")])
     assert done.exit_code == 3
     assert len(done.stderr.splitlines()) == 2
+
+
+def test_titles_reach_no_terminal_as_control_characters(tmp_path: Path) -> None:
+    subject = replace(BEFORE_POINT.subject, configuration="\x1b[31mred \ud800")
+    write_points(tmp_path / "a.jsonl", [replace(BEFORE_POINT, subject=subject)])
+    path = str(tmp_path / "a.jsonl")
+    done = CliRunner().invoke(main, ["compare", path, path])
+    assert done.exit_code == 0
+    assert r"\x1b[31mred \ud800" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_no_figure_is_a_wrong_use(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.jsonl")
+    assert CliRunner().invoke(main, ["compare", path, path, "--figures", ","]).exit_code == 2

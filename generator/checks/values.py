@@ -99,7 +99,7 @@ def _broken_json(workers: Workers) -> dict[str, str]:
         if is_json and isinstance(value, str) and value.lstrip().startswith("{"):
             try:
                 json.loads(value)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 found[flag] = f"is not JSON: {shown(value)} ({error})"
     return found
 

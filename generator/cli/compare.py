@@ -29,7 +29,10 @@ _FIGURES = (
 
 
 def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in value.split(",") if part.strip())
+    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    if not names:
+        raise click.BadParameter(f"{value!r} names no figure")
+    return names
 
 
 @click.command()
@@ -71,7 +74,9 @@ def compare(
     for line in comparison_heading(answer):
         paragraph(line)
     for title, content in comparison_tables(answer):
-        echo(f"\n{title}\n\n{table(*content)}")
+        echo()
+        paragraph(title)
+        echo(f"\n{table(*content)}")
     echo()
     for line in comparison_notes(answer):
         paragraph(line)

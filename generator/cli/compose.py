@@ -29,6 +29,7 @@ from generator.composition.view import (
 from generator.composition.written_groups import written_sections
 from generator.estimation import named_by, profiles_of
 from generator.facts import MeasuredProfile
+from generator.files import keep_inputs
 from generator.spec.reader import load_spec
 from generator.spec.rewriting import rendering_hint, with_sections, write_spec
 from generator.studies.ladders import plan_studies
@@ -98,6 +99,8 @@ def compose(
         defaults=defaults,
         profiles=(*profiles, *profiles_of(read)),
     )
+    if write is not None:
+        keep_inputs(write, results, *([against] if against else []))
     phases = read_phases(
         read_all((results,)),
         read.workload,

@@ -26,7 +26,7 @@ from generator.efficiency.factors import NO_FACTORS
 from generator.efficiency.measured_efficiency import EfficiencyCalibration, ModelOf, calibrated
 from generator.efficiency.plan_facts import collective_latency
 from generator.errors import InvalidInput, Problem
-from generator.files import write_text_atomically
+from generator.files import keep_inputs, write_text_atomically
 from generator.hf_config import load_architecture
 from generator.results.point import MeasuredPoint
 from generator.results.point_file import read_points
@@ -50,6 +50,8 @@ def calibrate_results(
     results: Path, *, spec: Path | None, model: str | None, out: Path | None, as_json: bool
 ) -> None:
     """Fit factors to the points of a file of results, show them, and write them to ``out``."""
+    if out is not None:
+        keep_inputs(out, results, *([spec] if spec else []))
     calibration = calibrated(
         read_points(results),
         _model_of(spec, model),

@@ -14,6 +14,7 @@ from generator.cli.pareto import read_all
 from generator.errors import AnswerIsNo, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
+from generator.files import keep_inputs
 from generator.spec.rewriting import rendering_hint, with_sections, write_spec
 from generator.stopping.ladders import planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
@@ -82,6 +83,8 @@ def next(  # noqa: A001 - the command's name
     latency objective is violated, requests are preempted throughout, or fail. Results of one phase
     whose contracts differ are refused (exit code 3), unless --mix.
     """
+    if write is not None:
+        keep_inputs(write, results)
     estimate = estimate_spec(spec, profiles)
     limits = StopLimits(
         variation=variation,

@@ -13,8 +13,8 @@ from generator import __version__
 from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table, talk
 from generator.errors import InvalidInput, Problem
-from generator.files import write_bytes_atomically, write_text_atomically
-from generator.pareto.axes import AXIS_NAMES, axis
+from generator.files import keep_inputs, write_bytes_atomically, write_text_atomically
+from generator.pareto.axes import AXIS_NAMES, CONCURRENCY, axis
 from generator.pareto.best_at import INTERACTIVITIES
 from generator.pareto.document import pareto_csv, pareto_document
 from generator.pareto.selection import PHASES
@@ -59,7 +59,11 @@ def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--x", "x_name", default=_USER_AXIS, show_default=True, help="The x axis.")
+@click.option(
+    "--x",
+    "x_name",
+    help=f"The x axis.  [default: {_USER_AXIS}; {CONCURRENCY} with --figure phase]",
+)
 @click.option("--y", "y_name", default="total_tokens_per_s_per_gpu", show_default=True)
 @click.option(
     "--by",
@@ -79,7 +83,11 @@ def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
     help="Print the best point at or above these x.  [default: 10,20,50,100,150 of tokens/s/user]",
 )
 @click.option("--mix", "may_mix", is_flag=True, help="Also where the contracts of runs differ.")
-@click.option("--figure", type=click.Choice(_KINDS), help="[default: frontier]")
+@click.option(
+    "--figure",
+    type=click.Choice(_KINDS),
+    help="phase is throughput against concurrency.  [default: frontier]",
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write a file: .svg .png .html .csv .json."
 )
@@ -87,7 +95,7 @@ def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
 def pareto(
     *,
     results: tuple[Path, ...],
-    x_name: str,
+    x_name: str | None,
     y_name: str,
     by: str,
     phase: str | None,
@@ -111,8 +119,13 @@ def pareto(
     suffixes = (*_WRITERS, _PAGE)
     if out is not None and out.suffix not in suffixes:
         raise click.UsageError(f"--out takes a name that ends in {', '.join(suffixes)}")
+    if out is not None:
+        keep_inputs(out, *results)
     if figure is not None and (out is None or out.suffix not in _FIGURES):
         raise click.UsageError("--figure goes with --out of a figure: .svg or .png")
+    if figure == "phase" and x_name not in (None, CONCURRENCY):
+        raise click.UsageError(f"--figure phase is against {CONCURRENCY}: leave --x out")
+    x_name = x_name or (CONCURRENCY if figure == "phase" else _USER_AXIS)
     question = ParetoQuestion(
         x=axis(x_name, gpu_hour_price),
         y=axis(y_name, gpu_hour_price),

@@ -15,7 +15,7 @@ from generator.cli.progress import progress
 from generator.errors import InvalidInput, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
-from generator.files import write_text_atomically
+from generator.files import keep_inputs, write_text_atomically
 from generator.report.build import report as report_page
 from generator.report.inputs import ReportInputs, recipes_below, source_links, summary_of
 from generator.report.page import render_page
@@ -47,8 +47,7 @@ def report(
     deployment's curve, the frontier, accuracy, invalid points, what was held fixed, recipes, how to
     reproduce it, and for each figure the file it is from.
     """
-    if any(_is_same(out, each) for each in (results, spec)):
-        raise click.UsageError(f"--out {out} is what the page is made of: choose another name")
+    keep_inputs(out, results, spec)
     with progress("writing the page") as tick:
         tick("reading results")
         points = read_all((results,))
@@ -78,11 +77,3 @@ def report(
         text = render_page(report_page(inputs))
     write_text_atomically(out, text)
     talk(f"wrote {out}")
-
-
-def _is_same(out: Path, given: Path) -> bool:
-    """Whether a page of that name would take the place of a file it is made of."""
-    try:
-        return out.samefile(given)
-    except OSError:
-        return False

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from generator.files import MAX_FILE_BYTES, os_problem
-from generator.results.figure_range import GREATEST
+from generator.results.figure_range import GREATEST, SHORTEST_S
 
-_SHORTEST_S = 1e-6
 _UNITS_APART = 30
 
 DAMAGED = "it ends early or is damaged"
@@ -114,7 +113,7 @@ def checked_number(value: object, name: str) -> float:
 
 def checked_duration(seconds: float, name: str) -> float:
     """Seconds that a run can have taken; raises Unusable for none."""
-    if not _SHORTEST_S <= seconds <= GREATEST:
+    if not SHORTEST_S <= seconds <= GREATEST:
         raise Unusable(f"{name} is {seconds:g} s: nothing can be measured in that")
     return seconds
 

@@ -193,7 +193,7 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             opened = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return opened if isinstance(opened, dict) else None
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +14,18 @@ from typing import Any, Literal
 
 # A font cache that is written for the first time is nothing a user has to act on.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
+# Nothing opens a window here, and a backend of a name that is none would end the import.
+os.environ.pop("MPLBACKEND", None)
 
-from matplotlib import rc_context, rcdefaults, rcParams  # noqa: E402 - its loggers speak while it is imported
+from generator.errors import InvalidInput, Problem, one_line  # noqa: E402
+
+try:
+    import matplotlib as mpl  # it reads its settings, whatever is imported from it
+except (ValueError, OSError) as error:
+    raise InvalidInput(
+        Problem(message=f"figures cannot be drawn: {error}", hint="look at your matplotlibrc")
+    ) from error
+
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.axis import Axis  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
@@ -23,7 +34,6 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator  # noqa: E402
 
-from generator.errors import one_line  # noqa: E402
 from generator.figures.chart import AxisText, Chart, Line, Series  # noqa: E402
 from generator.figures.labels import Anchor, Box, place_labels  # noqa: E402
 from generator.figures.palette import (  # noqa: E402
@@ -91,10 +101,10 @@ def _own_settings() -> Iterator[None]:
     It warns of characters that its font lacks, such as Chinese ones: readers of the SVG have fonts
     of their own, and nobody can act on it.
     """
-    with rc_context(), warnings.catch_warnings():
+    with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        rcdefaults()
-        rcParams.update(_SETTINGS)
+        mpl.rcdefaults()
+        mpl.rcParams.update(_SETTINGS)
         yield
 
 

@@ -160,12 +160,13 @@ def judge(request: TracedRequest, limits: Limits, window: Window) -> Verdict:
         return Verdict(outcome=Outcome.PENDING)
     if request.outcome is not Outcome.COMPLETED:
         return Verdict(outcome=request.outcome)
-    if request.received is None or request.ttft_ns is None:
+    received = request.received
+    if received is None or request.ttft_ns is None or not received.output_tokens:
         return Verdict(outcome=Outcome.COMPLETED, is_empty=True)
     return Verdict(
         outcome=Outcome.COMPLETED,
         is_late=request.ttft_ns > limits.ttft_ns,
-        is_slow=request.received.longest_gap_ns > limits.max_gap_ns,
+        is_slow=received.longest_gap_ns > limits.max_gap_ns,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +30,10 @@ def parse_row(line: bytes, *, number: type[Decimal | float] = Decimal) -> dict[s
         raise BadRow("it is not JSON") from None
     except RecursionError:
         raise BadRow("it is nested too deeply") from None
+    except BadRow:
+        raise
+    except (ValueError, InvalidOperation):  # too many digits for an int, or for an exponent
+        raise BadRow("a number of it has too many digits") from None
     return as_row(row)
 
 
@@ -57,6 +61,8 @@ def whole_number(name: str, value: Any) -> int:
         raise BadRow(f"{name} must be a whole number, got {str(value)[:40]!r}")
     if value < 0:
         raise BadRow(f"{name} is negative: {value}")
+    if value > _LONGEST:
+        raise BadRow(f"{name} is too large: {str(value)[:40]}")
     return value
 
 

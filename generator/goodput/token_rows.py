@@ -7,6 +7,8 @@ from typing import Any
 from generator.goodput.clocks import BadRow, require_order, time_ns, whole_number
 from generator.goodput.trace import Arrival, Outcome, TracedRequest, receive
 
+_WARM_UP = "warmup"
+_PHASES = (_WARM_UP, "profiling")
 _ENDED = tuple(each for each in Outcome if each is not Outcome.PENDING)
 
 
@@ -16,8 +18,13 @@ def is_token_row(row: dict[str, Any]) -> bool:
 
 
 def is_token_warm_up(row: dict[str, Any]) -> bool:
-    """Whether a row belongs to the warm-up: it says ``phase: warmup``."""
-    return row.get("phase") == "warmup"
+    """Whether a row belongs to the warm-up: it says ``phase: warmup``.
+
+    Raises BadRow for a phase of another name, which might mean either.
+    """
+    if "phase" in row and row["phase"] not in _PHASES:
+        raise BadRow(f"phase must be one of {', '.join(_PHASES)}, or not be there")
+    return row.get("phase") == _WARM_UP
 
 
 def token_row(row: dict[str, Any]) -> tuple[TracedRequest, Arrival]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from generator.errors import InvalidInput, Problem
-from generator.files import os_problem, read_text
+from generator.files import MAX_FILE_BYTES, decode_text, os_problem
 from generator.goodput.aiperf_rows import aiperf_row, is_aiperf_row, is_aiperf_warm_up
 from generator.goodput.clocks import BadRow, as_row, parse_row, refuse_constant
 from generator.goodput.token_rows import is_token_row, is_token_warm_up, token_row
@@ -40,20 +41,28 @@ def read_trace(path: Path) -> Trace:
     """
     source = str(path)
     try:
-        with path.open("rb") as lines:
-            is_array = lines.read(64).lstrip()[:1] == b"["
-            lines.seek(0)
-            if not is_array:
-                return _trace(enumerate(lines, 1), source)
+        with path.open("rb") as stream:
+            if _without_mark(stream.peek()).lstrip()[:1] != b"[":
+                return _trace(enumerate(stream, 1), source)
+            content = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InvalidInput(os_problem(error, source)) from error
-    return _trace(_elements(read_text(path, source), source), source)
+    if len(content) > MAX_FILE_BYTES:
+        message = f"an array of over {MAX_FILE_BYTES // 2**20} MiB"
+        hint = "write it as JSON Lines, which may be of any length: jq -c .[]"
+        raise InvalidInput(Problem(message=message, hint=hint, source=source))
+    return _trace(_elements(decode_text(content, source), source), source)
+
+
+def _without_mark(content: bytes) -> bytes:
+    """The bytes of a file without the byte order mark that some editors put first."""
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def _trace(rows: Iterable[_Numbered], source: str) -> Trace:
     """The requests of numbered rows; raises InvalidInput with all that are not usable."""
     read: list[_Row] = []
-    found: list[Problem] = []
+    found: dict[str, list[int]] = {}
     for line, content in rows:
         if isinstance(content, bytes) and not content.strip():
             continue
@@ -61,11 +70,11 @@ def _trace(rows: Iterable[_Numbered], source: str) -> Trace:
             row = _row(_parsed(content) if isinstance(content, bytes) else content)
             _require_same_kind(read, row)
         except BadRow as error:
-            found.append(Problem(message=str(error), hint=_HINT, source=source, line=line))
+            found.setdefault(str(error), []).append(line)
         else:
             read.append(row)
     if found:
-        raise InvalidInput(found)
+        raise InvalidInput(_problem(reason, lines, source) for reason, lines in found.items())
     if not read:
         raise InvalidInput(Problem(message="the trace is empty", hint=_HINT, source=source))
     requests = [row.request for row in read if row.request]
@@ -74,6 +83,12 @@ def _trace(rows: Iterable[_Numbered], source: str) -> Trace:
         arrival=read[0].arrival,
         warm_up=len(read) - len(requests),
     )
+
+
+def _problem(reason: str, lines: list[int], source: str) -> Problem:
+    """One problem for all lines that have it: a file of another kind has it on each."""
+    more = f", as {len(lines) - 1:,} more below it" if len(lines) > 1 else ""
+    return Problem(message=f"{reason}{more}", hint=_HINT, source=source, line=lines[0])
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -123,28 +138,36 @@ def _from_first(requests: list[TracedRequest]) -> list[TracedRequest]:
 def _elements(text: str, source: str) -> Iterator[_Numbered]:
     """The objects of a JSON array with the lines they start on; raises InvalidInput."""
     decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=refuse_constant)
-    position, line, counted = text.index("[") + 1, 1, 0
+
+    def problem(message: str, at: int) -> InvalidInput:
+        line = text.count("\n", 0, at) + 1
+        return InvalidInput(Problem(message=message, hint=_HINT, source=source, line=line))
+
+    position = _after_blanks(text, text.index("[") + 1)
+    line, counted = 1, 0
     closing = ","
+    if text.startswith("]", position):
+        closing, position = "]", position + 1
     while closing == ",":
         position = _after_blanks(text, position)
         line, counted = line + text.count("\n", counted, position), position
-        if text[position : position + 1] == "]" and closing == ",":
-            return
         try:
             value, position = decoder.raw_decode(text, position)
             yield line, as_row(value)
-        except (ValueError, RecursionError) as error:
-            is_row = isinstance(error, BadRow)
-            message = str(error) if is_row else "the array is not JSON from here on"
-            raise InvalidInput(
-                Problem(message=message, hint=_HINT, source=source, line=line)
-            ) from None
+        except BadRow as error:
+            raise problem(str(error), counted) from None
+        except (ValueError, RecursionError, InvalidOperation):
+            raise problem("the array is not JSON from here on", counted) from None
         position = _after_blanks(text, position)
         closing = text[position : position + 1]
         position += 1
+    if not closing:
+        raise problem("the array does not end: the file is cut short", counted)
     if closing != "]":
-        message = "the array does not end: the file is cut short"
-        raise InvalidInput(Problem(message=message, hint="copy it again", source=source, line=line))
+        raise problem("the array is not JSON from here on", position - 1)
+    position = _after_blanks(text, position)
+    if text[position:]:
+        raise problem("the array is not JSON from here on", position)
 
 
 def _after_blanks(text: str, position: int) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from generator.errors import InvalidInput, Problem
 from generator.results.contract import goodput_limits
 from generator.results.distribution import Distribution
+from generator.results.figure_range import GREATEST
 from generator.results.point import Goodput, Latencies, MeasuredPoint
 from generator.wording import did_you_mean, shown
 
@@ -16,7 +17,7 @@ _Value = Callable[[MeasuredPoint], float | None]
 
 CONCURRENCY = "concurrency"
 _LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "end_to_end": "end-to-end latency"}
-_PERCENTILE = re.compile(rf"({'|'.join(_LATENCIES)})_p(\d{{1,2}})_ms\Z")
+_PERCENTILE = re.compile(rf"({'|'.join(_LATENCIES)})_p([0-9]{{1,2}})_ms\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +215,8 @@ def _cost(name: str, gpu_hour_price: float | None) -> Axis:
     if gpu_hour_price is None:
         message = f"{name} needs the price of a GPU for an hour"
         raise InvalidInput(Problem(message=message, hint="give --gpu-hour-price"))
+    if gpu_hour_price > GREATEST:
+        raise InvalidInput(Problem(message=f"a GPU hour for {gpu_hour_price:g} is no price"))
     price = gpu_hour_price
     title, tokens_per_s = _COSTS[name]
 

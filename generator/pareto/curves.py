@@ -12,11 +12,12 @@ from generator.results.contract import NOT_STATED
 from generator.wording import did_you_mean, shown
 
 CONFIGURATION = "configuration"
+ORIGIN = "origin"
 _GROUPINGS: dict[str, Callable[[AxisPoint], str]] = {
     CONFIGURATION: lambda each: each.subject.configuration,
     "recipe": lambda each: each.subject.recipe,
     "phase": lambda each: each.subject.phase,
-    "origin": lambda each: str(each.point.origin),
+    ORIGIN: lambda each: str(each.point.origin),
 }
 
 

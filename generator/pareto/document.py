@@ -31,7 +31,7 @@ def pareto_document(study: ParetoStudy) -> dict[str, Any]:
         "origins": [str(origin) for origin in study.origins],
         "contract": study.contract,
         "mixed": [difference_document(each) for each in study.mixed],
-        "points": [point_document(study, each) for each in study.points],
+        "points": _points(study),
         "frontier": [each.subject.point_id for each in study.frontier],
         "area": None if study.area is None else _area(study.area),
         "best_at": [
@@ -78,12 +78,22 @@ def difference_document(difference: ContractDifference) -> dict[str, Any]:
     }
 
 
-def point_document(study: ParetoStudy, each: AxisPoint) -> dict[str, Any]:
+def _points(study: ParetoStudy) -> list[dict[str, Any]]:
+    on_frontier = {id(each) for each in study.frontier}
+    points = study.points
+    label_of = grouping(points, study.question.by)
+    return [
+        point_document(each, label_of(each), on_frontier=id(each) in on_frontier) for each in points
+    ]
+
+
+def point_document(each: AxisPoint, curve: str, *, on_frontier: bool) -> dict[str, Any]:
     """A point of a study: its figures, what ran, and the files they are from."""
     subject, point = each.subject, each.point
     return {
         "id": subject.point_id,
-        "curve": grouping(study.points, study.question.by)(each),
+        "curve": curve,
+        "on_frontier": on_frontier,
         "x": repeated_document(each.x),
         "y": repeated_document(each.y),
         "concurrency": subject.concurrency,

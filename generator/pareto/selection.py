@@ -16,7 +16,10 @@ PHASES = (*SERVING, "prefill", "decode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisPoint:
-    """A recipe at one concurrency on two axes: the mean of its runs, never the best of them."""
+    """A recipe at one concurrency on two axes: the mean of its runs, never the best of them.
+
+    The runs share one contract, so a mixed study has a point for each.
+    """
 
     x: Repeated
     y: Repeated

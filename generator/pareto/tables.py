@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from generator.pareto.axes import CONCURRENCY, Axis
-from generator.pareto.curves import CONFIGURATION, grouping
+from generator.pareto.curves import CONFIGURATION, ORIGIN, grouping
 from generator.pareto.selection import AxisPoint
 from generator.pareto.study import ParetoStudy
 from generator.results.repeats import Repeated
@@ -46,7 +46,8 @@ def points_table(study: ParetoStudy, points: Sequence[AxisPoint]) -> Table:
     """Points on the axes of a study; concurrency has a column, whether it is an axis or not."""
     label_of = grouping(study.points, study.question.by)
     shows_label = study.question.by != CONFIGURATION
-    shows_origin, shows_runs = len(study.origins) > 1, any(each.y.count > 1 for each in points)
+    shows_origin = len(study.origins) > 1 and study.question.by != ORIGIN
+    shows_runs = any(each.y.count > 1 for each in points)
     axes = [axis for axis in (study.question.x, study.question.y) if axis.name != CONCURRENCY]
     headers = [*(axis.short for axis in axes), "conc.", "GPUs", "configuration"]
     headers += [study.question.by] * shows_label + ["origin"] * shows_origin
@@ -70,26 +71,22 @@ def _runs(figure: Repeated) -> str:
 
 
 def best_at_table(study: ParetoStudy) -> Table:
-    """The best measured point at or better than each asked x."""
+    """The best measured point at or better than each asked x; its origin, where there are two."""
     x = study.question.x
     sign = ">=" if x.more_is_better else "<="
-    rows = [
-        [
-            f"{sign} {each.target:g}",
-            *(
-                (
-                    rounded(each.best.y.mean),
-                    rounded(each.best.x.mean),
-                    str(each.best.concurrency),
-                    each.best.subject.configuration,
-                )
-                if each.best
-                else ("-", "-", "-", "no point reaches it")
-            ),
-        ]
-        for each in study.best_at
-    ]
+    shows_origin = len(study.origins) > 1
     headers = [x.short, f"best {study.question.y.short}", "reached at", "conc.", "configuration"]
+    headers += ["origin"] * shows_origin
+    rows = []
+    for each in study.best_at:
+        row = [f"{sign} {each.target:g}"]
+        if each.best is None:
+            row += ["-", "-", "-", "no point reaches it"] + ["-"] * shows_origin
+        else:
+            best = each.best
+            row += [rounded(best.y.mean), rounded(best.x.mean), str(best.concurrency)]
+            row += [best.subject.configuration] + [str(best.point.origin)] * shows_origin
+        rows.append(row)
     return headers, rows
 
 

@@ -87,7 +87,7 @@ class RehearsalFolder:
             return None
         try:
             found = msgspec.convert(json.loads(read_text(path, str(path))), RehearsedLoad)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return found if found.load == load else None
 

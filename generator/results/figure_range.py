@@ -2,62 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import attrgetter
+
 from generator.results.distribution import Distribution
 from generator.results.point import MeasuredPoint
 
 GREATEST = 1e15
 """No figure of a run, be it tokens, seconds or milliseconds, is larger than this."""
+SHORTEST_S = 1e-6
+"""No run is shorter than this."""
 _LEAST_MS = 1e-6
+_LONGEST_SHOWN = 20
+
+_FIGURES = (
+    *("duration_s", "tokens.input", "tokens.output", "tokens.server_input", "tokens.server_output"),
+    *("requests.completed", "requests.offered", "requests.failed"),
+    *("gpus.prefill", "gpus.decode", "gpus.aggregated", "gpus.other"),
+    *("subject.concurrency", "preemptions", "client_tokens_per_s_per_user"),
+)
+_GOODPUT = ("ttft_ms", "max_gap_ms", "requests_per_s", "tokens_per_s")
+_POOL = ("workers", "gpus_per_worker", "num_speculative_tokens")
 _LATENCIES = ("ttft", "tpot", "inter_chunk", "end_to_end")
+_OF_A_LATENCY = ("mean", "minimum", "maximum", "std", "samples")
+
+# One call for all figures of a point: there may be ten thousand points.
+_figures, _goodput, _pool = attrgetter(*_FIGURES), attrgetter(*_GOODPUT), attrgetter(*_POOL)
+_latencies, _of_a_latency = attrgetter(*_LATENCIES), attrgetter(*_OF_A_LATENCY)
 
 
 def check_figures(point: MeasuredPoint) -> None:
     """Raise ValueError, naming the figure, for a point with one that no run measures."""
-    _check("gpus", max(point.gpus.total, 0))
-    _check("subject.concurrency", max(point.subject.concurrency, 0))
-    if point.rates_over_s is not None and not 0 < point.rates_over_s <= GREATEST:
+    _check_all("", _FIGURES, _figures(point))
+    if point.duration_s < SHORTEST_S:
+        message = f"duration_s must be above 0, got {point.duration_s:g}"
+        raise ValueError(f"{message}: no run is shorter than {SHORTEST_S:g} s")
+    if point.rates_over_s is not None and not SHORTEST_S <= point.rates_over_s <= GREATEST:
         raise ValueError(f"rates_over_s must be above 0, got {point.rates_over_s}")
-    _check("duration_s", point.duration_s)
-    _check("tokens.input", point.tokens.input)
-    _check("tokens.output", point.tokens.output)
-    _check("requests.completed", point.requests.completed)
-    if not point.duration_s > 0:
-        raise ValueError(f"duration_s must be above 0, got {point.duration_s}")
     if point.gpus.total < 1 or point.subject.concurrency < 1:
         raise ValueError("it counts no GPU or no concurrency")
-    _check_counts(point)
-    for name in _LATENCIES:
-        latency: Distribution | None = getattr(point.latencies, name)
+    for pool in point.subject.pools:
+        if pool.workers < 1:
+            raise ValueError(
+                f"subject.pools has {str(pool.workers)[:_LONGEST_SHOWN]} workers of one kind"
+            )
+        _check_all("subject.pools.", _POOL, _pool(pool))
+    if point.goodput is not None:
+        _check_all("goodput.", _GOODPUT, _goodput(point.goodput))
+    if point.accuracy is not None:
+        _check_share("accuracy.score", point.accuracy.score)
+        _check_share("accuracy.threshold", point.accuracy.threshold)
+    for name, latency in zip(_LATENCIES, _latencies(point.latencies), strict=True):
         if latency is not None:
             _check_latency(f"latencies.{name}", latency)
 
 
-def _check_counts(point: MeasuredPoint) -> None:
-    """What there can be none of, but not less than none; a pool has a worker at least."""
-    for pool in point.subject.pools:
-        if pool.workers < 1:
-            raise ValueError(f"subject.pools has {pool.workers} workers of one kind")
-        _check("subject.pools.gpus_per_worker", pool.gpus_per_worker)
-        _check("subject.pools.num_speculative_tokens", pool.num_speculative_tokens)
-    gpus, requests = point.gpus, point.requests
-    _check("gpus", min(gpus.prefill, gpus.decode, gpus.aggregated, gpus.other))
-    _check("requests.offered", requests.offered or 0)
-    _check("requests.failed", requests.failed or 0)
-    _check("preemptions", point.preemptions or 0)
-    if point.goodput is not None:
-        _check("goodput.tokens_per_s", point.goodput.tokens_per_s)
-        _check("goodput.requests_per_s", point.goodput.requests_per_s)
-
-
 def _check_latency(name: str, latency: Distribution) -> None:
-    values = [latency.mean, *(value for _, value in latency.percentiles)]
-    lowest = min(values)
-    _check(name, lowest)
+    _check_all(f"{name}.", _OF_A_LATENCY, _of_a_latency(latency))
+    values = [latency.mean]
+    for percent, value in latency.percentiles:
+        if not 0 <= percent <= 100:
+            raise ValueError(f"{name} has a percentile {percent:g}, not one from 0 to 100")
+        values.append(value)
+    _check(name, min(values))
     _check(name, max(values))
-    if lowest < _LEAST_MS and any(0 < value < _LEAST_MS for value in values):
+    if min(values) < _LEAST_MS and any(0 < value < _LEAST_MS for value in values):
         raise ValueError(f"{name} has a time below {_LEAST_MS:g} ms, which nothing takes")
+
+
+def _check_all(prefix: str, names: tuple[str, ...], values: Iterable[float | None]) -> None:
+    for name, value in zip(names, values, strict=True):
+        if value is not None and not 0 <= value <= GREATEST:
+            _check(f"{prefix}{name}", value)
 
 
 def _check(name: str, value: float) -> None:
     if not 0 <= value <= GREATEST:
-        raise ValueError(f"{name} has {value:g}, not a number from 0 to {GREATEST:g}")
+        # A whole number may have more digits than a float holds.
+        text = str(value)[:_LONGEST_SHOWN] if isinstance(value, int) else f"{value:g}"
+        raise ValueError(f"{name} has {text}, not a number from 0 to {GREATEST:g}")
+
+
+def _check_share(name: str, value: float | None) -> None:
+    if value is not None and not 0 <= value <= 1:
+        raise ValueError(f"{name} has {value:g}, not a share from 0 to 1")

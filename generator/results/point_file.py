@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +17,10 @@ from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, write_text_atomically
 from generator.results.figure_range import check_figures
 from generator.results.point import MeasuredPoint
+from generator.wording import shown
 
 VERSION = 1
+_MOST_DIGITS = 400
 
 
 def point_document(point: MeasuredPoint) -> dict[str, Any]:
@@ -82,16 +85,25 @@ def _points(lines: Iterable[bytes], source: str) -> tuple[MeasuredPoint, ...]:
     points: list[MeasuredPoint] = []
     found: dict[str, list[int]] = {}
     for number, line in enumerate(lines, 1):
-        if not line.strip():
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if not content.strip():
             continue
         try:
-            points.append(_point(line))
+            points.append(_point(content))
         except (ValueError, RecursionError) as error:
-            reason = "not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
-            found.setdefault(reason, []).append(number)
+            found.setdefault(_reason(error), []).append(number)
     if found:
         raise InvalidInput(_problem(reason, lines, source) for reason, lines in found.items())
     return tuple(points)
+
+
+def _reason(error: Exception) -> str:
+    """Why a line is no result, in words that are the same for all lines of one fault."""
+    if isinstance(error, json.JSONDecodeError):
+        return "not JSON"
+    if isinstance(error, UnicodeError):
+        return "not UTF-8 text"
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _problem(reason: str, lines: Sequence[int], source: str) -> Problem:
@@ -106,6 +118,8 @@ def _problem(reason: str, lines: Sequence[int], source: str) -> Problem:
 
 
 def _point(line: bytes) -> MeasuredPoint:
+    if not line.isascii():
+        line.decode()  # the fast reader looks at no name that it does not know
     try:
         is_ours = _HEADS.decode(line).pdrecipe_result == VERSION
         point = _POINTS.decode(line) if is_ours else _point_with_reasons(line)
@@ -124,13 +138,19 @@ def _point_with_reasons(line: bytes) -> MeasuredPoint:
     if not isinstance(document, dict) or "pdrecipe_result" not in document:
         raise ValueError("it lacks pdrecipe_result, the version of the format")
     if document["pdrecipe_result"] != VERSION:
-        version = document["pdrecipe_result"]
-        raise ValueError(f"it is of version {version!r}, this pdrecipe reads {VERSION}")
+        version = shown(document["pdrecipe_result"])
+        raise ValueError(f"it is of version {version}, this pdrecipe reads {VERSION}")
     return msgspec.convert(document, MeasuredPoint)
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of it has more than {_MOST_DIGITS} digits")
+    return int(digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +163,4 @@ class _Head:
 # One of each for all lines: making them is slow.
 _HEADS = msgspec.json.Decoder(_Head)
 _POINTS = msgspec.json.Decoder(MeasuredPoint)
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_whole_number)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from generator.errors import InvalidInput, Problem
+from generator.results.contract import held_fixed
 from generator.results.point import MeasuredPoint
 
 
@@ -13,14 +15,20 @@ from generator.results.point import MeasuredPoint
 class Repeated:
     """A figure over repeated runs: its mean, and how far the runs are apart.
 
-    ``half_range`` is half the distance from the lowest to the highest, ``std`` the standard
-    deviation of a sample; one run knows neither.
+    ``lowest`` and ``highest`` are of the runs, ``std`` is the standard deviation of a sample, which
+    one run does not know.
     """
 
     mean: float
     count: int
-    half_range: float | None = None
+    lowest: float
+    highest: float
     std: float | None = None
+
+    @property
+    def half_range(self) -> float | None:
+        """Half the distance from the lowest to the highest; None for one run."""
+        return None if self.count == 1 else (self.highest - self.lowest) / 2
 
 
 def repeated(values: Sequence[float]) -> Repeated:
@@ -29,34 +37,73 @@ def repeated(values: Sequence[float]) -> Repeated:
         raise ValueError("no values")
     count = len(values)
     if count == 1:
-        return Repeated(mean=values[0], count=1)
+        return Repeated(mean=values[0], count=1, lowest=values[0], highest=values[0])
     mean = math.fsum(values) / count
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
     return Repeated(
         mean=mean,
         count=count,
-        half_range=(max(values) - min(values)) / 2,
+        lowest=min(values),
+        highest=max(values),
         std=math.sqrt(variance),
     )
 
 
 def without_copies(points: Iterable[MeasuredPoint]) -> list[MeasuredPoint]:
-    """The points, each once: a file that is given twice is no repeated run."""
+    """The points, each once: a file that is given twice is no repeated run.
+
+    Raises InvalidInput for runs that are there twice, collected with other limits or accuracies:
+    they would count as runs that do not vary at all, and nobody knows which one is meant.
+    """
     alike: dict[object, list[MeasuredPoint]] = {}
+    doubled: dict[tuple[str, int], None] = {}
     for point in points:
         subject = point.subject
         key = (subject.digest, subject.concurrency, point.run, point.duration_s)
         known = alike.setdefault(key, [])
-        if point not in known:
-            known.append(point)
+        if point in known:
+            continue
+        if any(_is_one_run(point, each) for each in known):
+            doubled[point.run, subject.concurrency] = None
+        known.append(point)
+    if doubled:
+        raise InvalidInput(
+            Problem(
+                message=f"{run} at concurrency {concurrency} is there twice, collected differently",
+                hint="give one of the files, or collect all runs at once",
+            )
+            for run, concurrency in doubled
+        )
     return [point for known in alike.values() for point in known]
 
 
+def _is_one_run(one: MeasuredPoint, other: MeasuredPoint) -> bool:
+    """Whether two points are of the same files, but for what depends on the options of collect."""
+    shared = one.sources.keys() & other.sources.keys()
+    if any(one.sources[name] != other.sources[name] for name in shared):
+        return False
+    first, second = (
+        replace(each, goodput=None, accuracy=None, invalid=(), sources={}) for each in (one, other)
+    )
+    return first == second
+
+
 def runs_by_point(points: Iterable[MeasuredPoint]) -> list[tuple[MeasuredPoint, ...]]:
-    """The runs of each recipe at each concurrency, in an order of its own."""
+    """The runs of each recipe at each concurrency, in an order of its own.
+
+    Runs of other contracts or another origin repeat nothing: a rehearsal beside a measurement is a
+    point of its own.
+    """
     runs: dict[tuple[str, str, int], list[MeasuredPoint]] = {}
     for point in points:
         subject = point.subject
         # One recipe runs several phases only where its workload is an override.
         runs.setdefault((subject.digest, subject.phase, subject.concurrency), []).append(point)
-    return [tuple(sorted(runs[key], key=lambda point: point.run)) for key in sorted(runs)]
+    return [repeats for key in sorted(runs) for repeats in _of_one_contract(runs[key])]
+
+
+def _of_one_contract(runs: Sequence[MeasuredPoint]) -> Iterator[tuple[MeasuredPoint, ...]]:
+    alike: dict[frozenset[tuple[str, str]], list[MeasuredPoint]] = {}
+    for point in sorted(runs, key=lambda point: point.run):
+        alike.setdefault(frozenset(held_fixed(point).items()), []).append(point)
+    yield from map(tuple, alike.values())

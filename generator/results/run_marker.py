@@ -64,7 +64,7 @@ def read_run_marker(run: Path) -> RunMarker | None:
         raise InvalidInput(_broken(path, "is no regular file"))
     try:
         marker = msgspec.convert(json.loads(read_text(path, str(path))), RunMarker)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(_broken(path, f"is broken: {error}")) from error
     if marker.version != _VERSION:
         raise InvalidInput(_broken(path, f"is version {marker.version} of its format, not 1"))

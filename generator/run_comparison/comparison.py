@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -55,16 +55,22 @@ class Change:
         """
         if self.before is None or self.after is None:
             return None
-        distance = self.after.mean - self.before.mean
-        first, second = self.before.half_range, self.after.half_range
-        if first is None and second is None:
+        before, after = self.before, self.after
+        if before.half_range is None and after.half_range is None:
             return Verdict.UNKNOWN
-        reach = (first if first is not None else second or 0.0) + (
-            second if second is not None else first or 0.0
-        )
-        if abs(distance) <= reach:
+        # A side that ran once is taken to vary as the other: by as much to each side of it.
+        low, high = _range(before, after.half_range)
+        other_low, other_high = _range(after, before.half_range)
+        if low <= other_high and other_low <= high:
             return Verdict.WITHIN
-        return Verdict.BETTER if self.axis.better(distance) > 0 else Verdict.WORSE
+        is_better = self.axis.better(after.mean) > self.axis.better(before.mean)
+        return Verdict.BETTER if is_better else Verdict.WORSE
+
+
+def _range(figure: Repeated, half_range_beside: float | None) -> tuple[float, float]:
+    is_single = figure.half_range is None
+    margin = half_range_beside if is_single and half_range_beside is not None else 0.0
+    return figure.lowest - margin, figure.highest + margin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,22 +110,17 @@ def compare_runs(
     """
     found, unpaired = pairs(before, after)
     if not found:
-        raise InvalidInput(
-            Problem(
-                message="the two share no valid point of one configuration and concurrency",
-                hint="compare runs of the same configurations, or of one configuration each",
-            )
-        )
+        raise InvalidInput(_nothing_shared(before, after))
     problems = [
         Problem(
             message=f"{side} mixes runs that differ in {difference}",
             hint=f"give fewer results, or --allow {difference.key}",
         )
         for side, is_before in (("A", True), ("B", False))
-        for difference in mixed_within(found, is_before=is_before)
+        for difference in mixed_within(found, axes, is_before=is_before)
         if not _allowed(difference, allow)
     ]
-    varied = varied_between(found)
+    varied = varied_between(found, axes)
     counted = tuple(each for each in varied.factors if not _allowed(each, allow))
     if len(counted) > 1:
         problems += [
@@ -142,6 +143,27 @@ def compare_runs(
             sorted({run.origin for pair in found for run in (*pair.before, *pair.after)})
         ),
     )
+
+
+def _nothing_shared(
+    before: Sequence[MeasuredPoint], after: Sequence[MeasuredPoint]
+) -> Iterator[Problem]:
+    """Why no pair was found: a side without a valid point, or sides that are of other points."""
+    empty = [
+        (name, len(side))
+        for name, side in (("A", before), ("B", after))
+        if not any(point.is_valid for point in side)
+    ]
+    for name, count in empty:
+        yield Problem(
+            message=f"{name} has no valid point, of {count} in all",
+            hint="pdrecipe collect says why they are invalid",
+        )
+    if not empty:
+        yield Problem(
+            message="the two share no valid point of one configuration and concurrency",
+            hint="compare runs of the same configurations, or of one configuration each",
+        )
 
 
 def _allowed(difference: ContractDifference, allow: Collection[str]) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from generator.pareto.axes import Axis
 from generator.results.contract import (
+    GOODPUT_LIMITS,
     NOT_STATED,
     ContractDifference,
     contract_differences,
     differences_of,
+    goodput_limits,
     held_fixed,
 )
 from generator.results.point import MeasuredPoint
@@ -91,8 +94,10 @@ def _by_key(
     return found
 
 
-def mixed_within(side: Sequence[Pair], *, is_before: bool) -> tuple[ContractDifference, ...]:
-    """Where the runs of one side do not share a contract.
+def mixed_within(
+    side: Sequence[Pair], axes: Iterable[Axis] = (), *, is_before: bool
+) -> tuple[ContractDifference, ...]:
+    """Where the runs of one side do not share a contract, nor the limits of figures asked for.
 
     Phases have workloads of their own, so each is looked at alone; within a pair no factor may
     vary either, for its runs are to be repetitions.
@@ -105,7 +110,8 @@ def mixed_within(side: Sequence[Pair], *, is_before: bool) -> tuple[ContractDiff
             if pair.phase == phase
             for point in (pair.before if is_before else pair.after)
         ]
-        for difference in contract_differences(runs):
+        limits = [stated for point in runs if (stated := _limits(point, axes))]
+        for difference in (*contract_differences(runs), *differences_of(limits)):
             found.setdefault(difference.key, difference)
     for pair in side:
         for difference in differences_of(
@@ -123,14 +129,14 @@ class Varied:
     consequences: tuple[ContractDifference, ...]
 
 
-def varied_between(found: Sequence[Pair]) -> Varied:
+def varied_between(found: Sequence[Pair], axes: Iterable[Axis] = ()) -> Varied:
     """Everything in which one side differs from the other, contract and factors alike.
 
     A configuration stands for the factors it says in words. Recipes that differ although no key
-    says how count as a difference of their own.
+    says how count as a difference of their own; so do the limits of figures asked for.
     """
-    by_key: dict[str, ContractDifference] = {}
-    following: dict[str, ContractDifference] = {}
+    by_key: dict[str, list[ContractDifference]] = {}
+    following: dict[str, list[ContractDifference]] = {}
     for pair in found:
         first, second = pair.before[0], pair.after[0]
         apart = [
@@ -139,14 +145,33 @@ def varied_between(found: Sequence[Pair]) -> Varied:
         ]
         if not apart and first.subject.digest != second.subject.digest:
             apart = _named(RECIPE, first.subject.digest, second.subject.digest)
+        limits = _limits(first, axes), _limits(second, axes)
+        if all(limits):  # a side without the figure lacks it, whatever the limits
+            apart += _between(*limits)
         keys = {difference.key for difference in apart}
         for difference in apart:
             follows = is_consequence(difference.key, first.factors, second.factors, keys)
-            (following if follows else by_key).setdefault(difference.key, difference)
+            (following if follows else by_key).setdefault(difference.key, []).append(difference)
     return Varied(
-        factors=tuple(by_key[key] for key in sorted(by_key)),
-        consequences=tuple(following[key] for key in sorted(following.keys() - by_key.keys())),
+        factors=tuple(_over_pairs(by_key[key]) for key in sorted(by_key)),
+        consequences=tuple(
+            _over_pairs(following[key]) for key in sorted(following.keys() - by_key.keys())
+        ),
     )
+
+
+def _over_pairs(differences: Sequence[ContractDifference]) -> ContractDifference:
+    """One key over the pairs that differ in it, each side with every value it has there."""
+    texts = [dict.fromkeys(each.values[side][0] for each in differences) for side in (0, 1)]
+    before, after = (" or ".join(values) for values in texts)
+    (difference,) = _named(differences[0].key, before, after)
+    return difference
+
+
+def _limits(point: MeasuredPoint, axes: Iterable[Axis]) -> dict[str, str]:
+    """What the figures asked for were counted by; empty where none has limits."""
+    stated = goodput_limits(point) if any(axis.limits for axis in axes) else ""
+    return {GOODPUT_LIMITS: stated} if stated else {}
 
 
 def sides(difference: ContractDifference) -> str:

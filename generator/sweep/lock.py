@@ -98,7 +98,7 @@ def _write_holder(descriptor: int) -> None:
 def _holder(path: Path) -> Holder | None:
     try:
         return msgspec.convert(json.loads(path.read_bytes()), Holder)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
