@@ -529,6 +529,27 @@ def test_rehearsals_mark_themselves(tmp_path: Path) -> None:
     assert "all rehearsal and synthetic, not measured" in result.stderr
 
 
+MOCKER = """\
+name: mocked
+model: {path: /m, container: none, precision: bf16}
+resources: {gpu_type: gb300, gpus_per_node: 4, prefill_nodes: 1, prefill_workers: 2,
+  gpus_per_prefill: 2, decode_nodes: 1, decode_workers: 1, gpus_per_decode: 4}
+backend: {type: mocker, engine_type: vllm}
+benchmark: {type: sa-bench, isl: 128, osl: 32, concurrencies: "4x8"}
+"""
+
+
+def test_nothing_was_measured_of_engines_that_only_sleep(tmp_path: Path) -> None:
+    """srt-slurm runs Dynamo's mockers like any engine, and marks such a run in no other way."""
+    folder = write_run(tmp_path / "out/1", sa_bench(4), sa_bench(8))
+    (folder / "config.yaml").write_text(MOCKER)
+    points, result = collected(tmp_path / "out")
+    assert [str(points[load].origin) for load in (4, 8)] == ["rehearsal", "rehearsal"]
+    assert "all rehearsal, not measured" in result.stderr
+    points, _ = collected(tmp_path / "out", "--origin", "synthetic")
+    assert str(points[4].origin) == "synthetic"
+
+
 def test_collecting_again_changes_nothing(tmp_path: Path) -> None:
     for number in (3, 1, 2):
         write_run(tmp_path / f"out/{number}", sa_bench(4, duration=float(number)), sa_bench(8))

@@ -176,6 +176,22 @@ def test_contracts_do_not_mix_unless_told_to(changes: dict[str, Any], message: s
     assert [each.y.count for each in answer.points] == [1, 1]
 
 
+def test_a_difference_of_many_long_values_is_one_readable_line() -> None:
+    values = [f"{number}-{'x' * 5000}-{number}" for number in range(20)]
+    points = [
+        replace(POINT, run=value, contract=CONTRACT | {"container.image": value})
+        for value in values
+    ]
+    with pytest.raises(InvalidInput) as caught:
+        asked(points)
+    message = caught.value.problems[0].message
+    first = f"0-{'x' * 58}...{'x' * 58}-0 (1), 1-"
+    assert message.startswith(f"runs of different contracts, container.image: {first}")
+    assert message.endswith("-15 (1), 12 more")
+    (mixed,) = asked(points, may_mix=True).mixed
+    assert str(mixed).endswith("-15 or 12 more")
+
+
 def test_a_rehearsal_repeats_no_measurement(tmp_path: Path) -> None:
     """Of one recipe at one concurrency: mixed, they stand beside each other, each as what it is."""
     measured = replace(POINT, origin=Origin.MEASURED, run="m", duration_s=60.0)

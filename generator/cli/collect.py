@@ -51,7 +51,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     type=click.Choice([str(each) for each in Origin]),
     default=str(Origin.MEASURED),
     show_default=True,
-    help="What runs are that do not say so themselves.",
+    help="What runs are that do not say so themselves; those of mockers are rehearsals.",
 )
 @click.option(
     "--ttft-ms", "ttft_ns", callback=limit_ns, help="Count goodput: limit of the first token."

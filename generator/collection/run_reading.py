@@ -22,6 +22,8 @@ from generator.errors import InvalidInput
 from generator.results.point import AllocatedGpus, Origin
 from generator.results.run_marker import MARKER_FILE, RunMarker, read_run_marker
 
+_MOCKER = "mocker"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileProblem:
@@ -151,7 +153,14 @@ def _read_origin(reading: RunReading) -> bool:
         return False
     if marker is not None:
         reading.origin, reading.marker = marker.origin, marker
+    elif reading.origin is Origin.MEASURED and _is_simulated(reading.recipe):
+        reading.origin = Origin.REHEARSAL
     return True
+
+
+def _is_simulated(recipe: RanRecipe | None) -> bool:
+    """Whether an engine was Dynamo's mocker, which sleeps instead of computing."""
+    return recipe is not None and any(pool.engine == _MOCKER for pool in recipe.pools)
 
 
 def _read_gpus(reading: RunReading) -> bool:

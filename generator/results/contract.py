@@ -6,7 +6,7 @@ Two runs say something about one factor only where everything else was held fixe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from generator.errors import Problem
@@ -15,6 +15,8 @@ from generator.results.point import MeasuredPoint
 NOT_STATED = "not stated"
 ORIGIN = "origin"
 GOODPUT_LIMITS = "goodput limits"
+_LONGEST_SHOWN = 120
+_MOST_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,19 @@ class ContractDifference:
     values: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        return f"{self.key}: {' or '.join(value for value, _ in self.values)}"
+        return f"{self.key}: {' or '.join(self._listed('{value}'))}"
+
+    @property
+    def counted(self) -> str:
+        """The values, each with the number of points that have it."""
+        return ", ".join(self._listed("{value} ({count})"))
+
+    def _listed(self, form: str) -> Iterator[str]:
+        """The commonest values, and how many more there are."""
+        for value, count in self.values[:_MOST_LISTED]:
+            yield form.format(value=_cut(value), count=count)
+        if len(self.values) > _MOST_LISTED:
+            yield f"{len(self.values) - _MOST_LISTED:,} more"
 
 
 def held_fixed(point: MeasuredPoint) -> dict[str, str]:
@@ -74,11 +88,18 @@ def goodput_differences(points: Iterable[MeasuredPoint]) -> tuple[ContractDiffer
 
 def refusal(difference: ContractDifference) -> Problem:
     """The problem of runs that disagree on a key, each value with how many have it."""
-    counts = ", ".join(f"{value} ({count})" for value, count in difference.values)
     return Problem(
-        message=f"runs of different contracts, {difference.key}: {counts}",
+        message=f"runs of different contracts, {difference.key}: {difference.counted}",
         hint="give fewer results, or --mix to take them together all the same",
     )
+
+
+def _cut(value: str) -> str:
+    """The value as far as it tells; two that begin alike differ at their end."""
+    if len(value) <= _LONGEST_SHOWN:
+        return value
+    half = _LONGEST_SHOWN // 2
+    return f"{value[:half]}...{value[-half:]}"
 
 
 def common_contract(points: Iterable[MeasuredPoint]) -> dict[str, str]:
