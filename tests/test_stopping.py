@@ -114,6 +114,9 @@ def test_results_of_different_contracts(ladder: Ladder, changes: dict[str, Any],
     with pytest.raises(InvalidInput) as caught:
         verdicts(ladder, listed)
     assert f"runs of different contracts, {key}" in str(caught.value)
+    assert str(caught.value).endswith(
+        "(give fewer results, or --mix to take them together all the same)"
+    )
     mixed = next_runs(listed, [ladder], StopLimits(), may_mix=True)
     assert "MIXED: the results do not share one contract" in mixed.notes[0]
     assert answers(mixed)[0] == (1, 2, 4)

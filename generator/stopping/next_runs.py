@@ -12,7 +12,7 @@ from generator.results.contract import (
     ContractDifference,
     contract_differences,
     goodput_differences,
-    refusal,
+    refusals,
 )
 from generator.results.point import MeasuredPoint, Origin
 from generator.stopping.ladders import Ladder
@@ -87,7 +87,7 @@ def next_runs(
     valid = [point for point in listed if point.is_valid and point.subject.digest in known]
     mixed = _mixed(valid)
     if mixed and not may_mix:
-        raise InvalidInput(map(refusal, mixed))
+        raise InvalidInput(refusals(mixed))
     answers: list[LadderVerdicts] = []
     suggested: list[Suggestion] = []
     unsupported = 0
