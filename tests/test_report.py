@@ -194,6 +194,47 @@ def test_from_a_folder_of_runs_every_point_has_a_link_to_its_report(
     assert [each.name for each in reports if each.resolve() not in linked] == invalid
 
 
+@pytest.mark.parametrize("name", ["report.html", "frontier.html"])
+def test_results_without_their_runs_beside_them_are_told_of(tmp_path: Path, name: str) -> None:
+    """A page whose figures lead nowhere looks like any other one."""
+    repository = Path(__file__).resolve().parent.parent
+    shutil.copytree(repository / "tests/data/runs", tmp_path / "here/runs")
+    results, page = tmp_path / "here/results.jsonl", tmp_path / name
+    collect = ["collect", tmp_path / "here/runs", "--origin", "synthetic", "--out", results]
+    write = ["report", repository / SPEC] if "report" in name else ["pareto"]
+
+    def warned(results: Path) -> str:
+        done = CliRunner().invoke(main, [*map(str, (write[0], results, *write[1:], "--out", page))])
+        assert done.exit_code == 0, done.stderr
+        return done.stderr.partition("wrote")[0]
+
+    assert CliRunner().invoke(main, list(map(str, collect))).exit_code == 0
+    assert warned(results) == ""
+    assert "without a link" not in page.read_text("utf-8")
+    (tmp_path / "there").mkdir()
+    moved = results.rename(tmp_path / "there/results.jsonl")
+    # Five recipes and seven reports; no page of the frontier has the invalid point and its recipe.
+    count = 12 if "report" in name else 10
+    assert f"warning: {count} of {count} source files not found below runs, beside" in warned(moved)
+    assert f"{count} names without a link" in page.read_text("utf-8")
+
+
+def test_results_of_one_folder_link_to_its_runs(tmp_path: Path) -> None:
+    """Several files of results, and the page in another folder than they are."""
+    repository = Path(__file__).resolve().parent.parent
+    shutil.copytree(repository / "tests/data/runs", tmp_path / "runs")
+    for name in ("9001", "9002"):
+        command = ["collect", tmp_path / "runs" / name, "--origin", "synthetic"]
+        command += ["--out", tmp_path / f"{name}.jsonl"]
+        assert CliRunner().invoke(main, list(map(str, command))).exit_code == 0
+    page = tmp_path / "pages/frontier.html"
+    command = ["pareto", tmp_path / "9001.jsonl", tmp_path / "9002.jsonl", "--out", page]
+    assert CliRunner().invoke(main, list(map(str, command))).exit_code == 0
+    links = Rows(page.read_text("utf-8"), "files").links
+    assert len(links) == 6
+    assert all((page.parent / link).is_file() for link in links)
+
+
 def test_before_any_layout_is_chosen(tmp_path: Path) -> None:
     """The first step of the method: a spec of studies alone, and the results of its phases."""
     text = (Path(__file__).resolve().parent.parent / SPEC).read_text("utf-8")

@@ -260,6 +260,7 @@ def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | Non
             ),
             runs_block(runs),
             *([Paragraph(text=fewer, is_note=True)] if missing else []),
+            *unlinked_note(runs),
             *(
                 [
                     Paragraph(
@@ -277,6 +278,15 @@ def _profiles(inputs: ReportInputs) -> str:
     """The files of measured start-ups that were looked in, up to the package's own."""
     files = (*inputs.profile_files, *inputs.estimate.spec.profiles)
     return f"{', '.join(map(str, files))}, else " if files else ""
+
+
+def unlinked_note(runs: RunList) -> Iterator[Paragraph]:
+    """A word on names without a link, where there are any."""
+    missing = sum(not file.link for _, _, files in runs.rows() for file in files)
+    if missing:
+        files = plural(missing, "name")
+        text = f"{files} without a link: no such file was found when this page was written."
+        yield Paragraph(text=text, is_note=True)
 
 
 def runs_block(runs: RunList) -> TableBlock:
