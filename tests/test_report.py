@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from generator.cli.main import main
+from generator.report.inputs import recipes_below
 from generator.results.point import (
     Accuracy,
     Goodput,
@@ -233,6 +234,22 @@ def test_results_of_one_folder_link_to_its_runs(tmp_path: Path) -> None:
     links = Rows(page.read_text("utf-8"), "files").links
     assert len(links) == 6
     assert all((page.parent / link).is_file() for link in links)
+
+
+def test_results_of_recipes_that_changed_since_are_told_of(tmp_path: Path) -> None:
+    name = "qwen38-2.4t-nvfp4-gb300-disagg-1xtp2dep4-1xtp4dep4-mtp-cc128"
+    told = f"2 points of recipes that changed since, whose files have other digests: {name}."
+    points = [
+        replace(point, subject=replace(point.subject, recipe=name))
+        for point in list(serving_points())[:2]
+    ]
+    assert told in page_of(tmp_path, points)
+    folder = Path(__file__).resolve().parent.parent / "recipes/qwen3.8-2.4t"
+    (ran, *_) = (each.digest for each in recipes_below(folder, tmp_path) if each.name == name)
+    points = [
+        replace(point, subject=replace(point.subject, recipe=name, digest=ran)) for point in points
+    ]
+    assert "changed since, whose" not in page_of(tmp_path, points)
 
 
 def test_before_any_layout_is_chosen(tmp_path: Path) -> None:
