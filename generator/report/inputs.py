@@ -144,7 +144,8 @@ def source_links(
     named = sources_of(points)
     links: dict[tuple[str, str], str] = {}
     page, here = str(page_folder.resolve()), str(Path.cwd())
-    bases = {folder: str((results_folder / folder).resolve()) for folder, _ in named}
+    folders = {folder for folder, _ in named}
+    bases = {each: str((results_folder / each).resolve()) for each in folders}
     for folder, file in sorted(named):
         # Strings, for there are tens of thousands; what no file can be called is none.
         places = (os.path.join(base, file) for base in (bases[folder], here))  # noqa: PTH118
