@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shlex
 import stat
 from contextlib import ExitStack, suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from generator.errors import InvalidInput, Problem
 
 MAX_FILE_BYTES = 8 * 2**20
+_HEAD_BYTES = 2**20
 
 _REASONS = {
     errno.ENOENT: ("no such file", "check the path"),
@@ -100,6 +102,24 @@ def keep_inputs(out: Path, *inputs: Path) -> None:
             message = "is what this is made of, which it would replace"
             hint = "give the answer a name of its own"
             raise InvalidInput(Problem(message=message, hint=hint, source=str(out)))
+
+
+def keep_others(out: Path, own: re.Pattern[bytes], kind: str) -> None:
+    """Raise InvalidInput where an answer would replace a file of another kind.
+
+    A mistyped name must not cost a recipe or a measurement. ``own`` is found in the first MiB of
+    each file of the ``kind`` that the answer is; an empty file is anybody's.
+    """
+    if not out.is_file():
+        return
+    try:
+        with out.open("rb") as stream:
+            head = stream.read(_HEAD_BYTES)
+    except OSError as error:
+        raise InvalidInput(os_problem(error, str(out))) from error
+    if head and not own.search(head):
+        message = f"is there already and is not {kind}: it is not replaced"
+        raise InvalidInput(Problem(message=message, hint="give another name", source=str(out)))
 
 
 def pasted(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -566,6 +567,11 @@ def test_spec_folder_is_the_committed_model(folder: Path, repository: Path) -> N
     assert (folder / "model" / "config.json").read_bytes() == committed
 
 
+SPEC_FILE = "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml"
+STARTS_FILE = "generator/data/measured/qwen3.8-2.4t-gb300.yaml"
+NEW_PLAN = ("--model", "model", "--gpu", "gb300", "--isl", "8192", "--osl", "1024")
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -575,6 +581,17 @@ def test_spec_folder_is_the_committed_model(folder: Path, repository: Path) -> N
         ("compose", "results.jsonl", "spec.yaml", "--write", "results.jsonl"),
         ("compose", "results.jsonl", "spec.yaml", "--against", "old.yaml", "--write", "old.yaml"),
         ("calibrate", "--results", "results.jsonl", "--out", "./results.jsonl"),
+        ("calibrate", "--results", "results.jsonl", "--out", "model/config.json"),
+        ("collect", ".", "--out", "9004/config.yaml"),
+        ("collect", ".", "--spec", "spec.yaml", "--min-accuracy", "0", "--out", "spec.yaml"),
+        ("report", "results.jsonl", "spec.yaml", "--out", "9004/config.yaml"),
+        ("report", "results.jsonl", "spec.yaml", "--out", "model/config.json"),
+        ("next", "results.jsonl", "spec.yaml", "--write", "starts.yaml"),
+        ("compose", "results.jsonl", "spec.yaml", "--write", "starts.yaml"),
+        ("plan", "spec.yaml", "--profile", "starts.yaml", "--write", "starts.yaml"),
+        ("plan", *NEW_PLAN, "--write", "model/config.json"),
+        ("migrate", "v1.yaml", "--out", "v1.yaml"),
+        ("generate", "1xtp8-1xtp8-mtp-cc1-4.yaml", "--out", "."),
     ],
     ids=" ".join,
 )
@@ -585,12 +602,36 @@ def test_no_answer_replaces_what_it_is_made_of(
     specs = tmp_path / "recipes/specs"
     specs.mkdir(parents=True)
     (specs.parent / "models").symlink_to(REPOSITORY / "recipes/models")
-    spec = (REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml").read_bytes()
+    spec = (REPOSITORY / SPEC_FILE).read_bytes()
     results = (REPOSITORY / "tests/data/studies/qwen38_synthetic.jsonl").read_bytes()
-    before = {"results.jsonl": results, "spec.yaml": spec, "old.yaml": spec}
+    v1 = "recipes/qwen3.8-2.4t/gb300/8k1k/vllm/disagg/v1/1xtp8-1xtp8-mtp-cc1-4.yaml"
+    before = {
+        "results.jsonl": results,
+        "spec.yaml": spec,
+        "old.yaml": spec,
+        "1xtp8-1xtp8-mtp-cc1-4.yaml": spec,
+        "starts.yaml": (REPOSITORY / STARTS_FILE).read_bytes(),
+        "model/config.json": (REPOSITORY / MODEL / "config.json").read_bytes(),
+        "v1.yaml": (REPOSITORY / v1).read_bytes(),
+        "9004/config.yaml": (REPOSITORY / "tests/data/runs/9004/config.yaml").read_bytes(),
+    }
     for name, content in before.items():
+        (specs / name).parent.mkdir(exist_ok=True)
         (specs / name).write_bytes(content)
     monkeypatch.chdir(specs)
     done = run(*command)
-    assert (done.exit_code, "which it would replace" in done.stderr) == (3, True)
+    said = re.search("which it would replace|it is not replaced", done.stderr)
+    assert (done.exit_code, bool(said)) == (3, True)
     assert {name: (specs / name).read_bytes() for name in before} == before
+
+
+def test_an_answer_replaces_the_one_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And an empty file, as mktemp makes it."""
+    monkeypatch.chdir(tmp_path)
+    runs = str(REPOSITORY / "tests/data/runs")
+    (tmp_path / "results.jsonl").touch()
+    for _ in range(2):
+        assert run("collect", runs, "--origin", "synthetic").exit_code == 0
+        assert run("report", "results.jsonl", str(REPOSITORY / SPEC_FILE)).exit_code == 0

@@ -330,6 +330,13 @@ def _no_gpus(folder: Path) -> None:
     (folder / "config.yaml").write_text(text, encoding="utf-8")
 
 
+def _no_gpus_of_a_worker(folder: Path) -> None:
+    text = edited(
+        V2, ("prefill: {nodes: 2, workers: 1, gpus: 8", "prefill: {nodes: 2, workers: 1, gpus: 0")
+    )
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
 def _several(folder: Path) -> None:
     (folder / "config.yaml").write_text(f"{V2}sweep: {{a: [1]}}\n", encoding="utf-8")
 
@@ -410,6 +417,10 @@ LEFT_OUT = {
     "broken recipe": (_broken_recipe, "bad/config.yaml: "),
     "another recipe in the lock": (_other_lock, "bad/config.yaml: differs from recipe.lock.yaml"),
     "no GPUs": (_no_gpus, "bad/config.yaml: allocates no GPU to workers"),
+    "workers without GPUs": (
+        _no_gpus_of_a_worker,
+        "bad/config.yaml: roles.prefill.gpus is 0: its workers have no GPU",
+    ),
     "several recipes": (_several, "bad/config.yaml: holds several recipes"),
     "truncated": (_truncated, f"bad/{REPORT}: is not JSON: it ends early or is damaged"),
     "partial": (_partial, f"bad/{REPORT}.tmp: is partial"),
@@ -566,7 +577,9 @@ def test_a_copied_run_is_listed_as_duplicate(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "out/1", tmp_path / "out/2")
     _, result = collected(tmp_path / "out")
     (line,) = [each for each in result.stdout.splitlines() if each.startswith("invalid")]
-    assert line == f"invalid: tiny-1p1d at 4: duplicate: measured once already, in 1/{REPORT}"
+    assert (
+        line == f"invalid: tiny-1p1d at 4, run 2: duplicate: measured once already, in 1/{REPORT}"
+    )
 
 
 def test_one_folder_named_twice_is_read_once(tmp_path: Path) -> None:

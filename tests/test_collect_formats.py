@@ -20,7 +20,7 @@ from generator.collection import sa_bench as sa_bench_module
 from generator.collection import streamed_json
 from generator.collection.aiperf import read_aiperf, read_aiperf_sweep
 from generator.collection.aiperf_rows import read_rows
-from generator.collection.gsm8k import mean_score, read_gsm8k
+from generator.collection.gsm8k import AccuracyRun, mean_score, read_gsm8k
 from generator.collection.job_metadata import read_job_metadata, read_snapshot
 from generator.collection.lock_file import lock_of
 from generator.collection.measurement import Measurement, Timing
@@ -639,6 +639,17 @@ def test_accuracy_counts_questions(tmp_path: Path) -> None:
         for n, score in ((100, 0.9), (300, 0.98))
     ]
     assert math.isclose(mean_score(runs), 0.96)
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_equal_accuracies_have_that_very_mean(runs: int) -> None:
+    """A threshold that is reached is reached: of 1,319 questions, 0.109 became a little less."""
+    scores = [thousandths / 1000 for thousandths in range(1001)]
+    means = [
+        mean_score([AccuracyRun(file=Path(), score=score, questions=1319)] * runs)
+        for score in scores
+    ]
+    assert means == scores
 
 
 @pytest.mark.parametrize(

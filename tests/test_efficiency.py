@@ -282,6 +282,16 @@ def test_the_points_are_those_of_the_source(shared: Path) -> None:
     assert version == truth["recipe_common"]["identity"]["frameworks"]["vllm"]
 
 
+def test_no_number_of_a_ladder_is_cut_in_two() -> None:
+    """1x...x1024x204 above 8x2560 read as two other loads."""
+    loads = "x".join(str(2**power) for power in range(12)) + "x2560"
+    text = table(["recipe", "run", "why"], [["decode-tp4dep4-mtp3", loads, "w" * 60]])
+    cells = [line.split(" | ")[1].strip() for line in text.splitlines()[2:]]
+    assert "".join(cells) == loads
+    numbers = [number for cell in cells for number in cell.strip("x").split("x") if number]
+    assert numbers == loads.split("x")
+
+
 def test_the_table_fits_a_page_and_marks_what_is_no_evidence() -> None:
     text = table(*cited_table(COMPARISONS))
     assert len(text.splitlines()) == 2 + len(COMPARISONS)

@@ -338,7 +338,13 @@ def test_a_run_collected_twice_with_other_options_is_no_repeated_run(tmp_path: P
     write_points(tmp_path / "b.jsonl", [replace(POINT, goodput=goodput, sources=sources)])
     refused = run(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     assert refused.exit_code == 3
-    assert f"{POINT.run} at concurrency 64 is there twice" in refused.stderr
+    told = f"{POINT.run} at concurrency 64 is there twice, collected with other goodput ("
+    assert refused.stderr.startswith(f"error: {told}")
+    many = [replace(POINT, run=f"{number}") for number in range(3)]
+    write_points(tmp_path / "c.jsonl", many)
+    write_points(tmp_path / "d.jsonl", [replace(each, goodput=goodput) for each in many])
+    (line,) = run(tmp_path / "c.jsonl", tmp_path / "d.jsonl").stderr.splitlines()
+    assert "0 at concurrency 64 and 2 more points are there twice" in line
     write_points(tmp_path / "b.jsonl", [replace(POINT, sources={"figures": "a copy of it"})])
     assert run(tmp_path / "a.jsonl", tmp_path / "b.jsonl").exit_code == 0
 
@@ -409,7 +415,7 @@ WRONG = {
     "an endless price": (["--gpu-hour-price", "inf"], 2, "inf is not a finite number"),
     "an accuracy of NaN": (["--min-accuracy", "nan"], 2, "nan is not a finite number"),
     "an axis that is none": (["--x", "speed"], 3, "no axis is called 'speed'"),
-    "nothing to group by": (["--by", "colour"], 3, "there are configuration, recipe, phase"),
+    "nothing to group by": (["--by", "colour"], 3, "these vary: configuration, recipe, phase"),
 }
 
 

@@ -184,8 +184,10 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
     measured = replace(folder, root=tmp_path / "run")
     write_json(tmp_path / "run/results.json", {})
     (tmp_path / "run/config.yaml").write_text(cc2560().text, "utf-8")
+    before = sorted(measured.root.iterdir())
     with pytest.raises(InvalidInput, match="no rehearsal"), measured.claimed(cc2560()):
         pass
+    assert sorted(measured.root.iterdir()) == before
     busy = pytest.raises(LockHeld, match="another rehearsal is at work here")
     with folder.claimed(cc2560()), busy, folder.claimed(cc2560()):
         pass

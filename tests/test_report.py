@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from generator.cli.main import main
+from generator.report.inputs import recipes_below
 from generator.results.point import (
     Accuracy,
     Goodput,
@@ -192,6 +193,63 @@ def test_from_a_folder_of_runs_every_point_has_a_link_to_its_report(
     invalid = [] if "report" in page_name else ["results_concurrency_1024_gpus_0_ctx_0_gen_0.json"]
     linked = {(page.parent / link).resolve() for link in links}
     assert [each.name for each in reports if each.resolve() not in linked] == invalid
+
+
+@pytest.mark.parametrize("name", ["report.html", "frontier.html"])
+def test_results_without_their_runs_beside_them_are_told_of(tmp_path: Path, name: str) -> None:
+    """A page whose figures lead nowhere looks like any other one."""
+    repository = Path(__file__).resolve().parent.parent
+    shutil.copytree(repository / "tests/data/runs", tmp_path / "here/runs")
+    results, page = tmp_path / "here/results.jsonl", tmp_path / name
+    collect = ["collect", tmp_path / "here/runs", "--origin", "synthetic", "--out", results]
+    write = ["report", repository / SPEC] if "report" in name else ["pareto"]
+
+    def warned(results: Path) -> str:
+        done = CliRunner().invoke(main, [*map(str, (write[0], results, *write[1:], "--out", page))])
+        assert done.exit_code == 0, done.stderr
+        return done.stderr.partition("wrote")[0]
+
+    assert CliRunner().invoke(main, list(map(str, collect))).exit_code == 0
+    assert warned(results) == ""
+    assert "without a link" not in page.read_text("utf-8")
+    (tmp_path / "there").mkdir()
+    moved = results.rename(tmp_path / "there/results.jsonl")
+    # Five recipes and seven reports; no page of the frontier has the invalid point and its recipe.
+    count = 12 if "report" in name else 10
+    assert f"warning: {count} of {count} source files not found below runs, beside" in warned(moved)
+    assert f"{count} names without a link" in page.read_text("utf-8")
+
+
+def test_results_of_one_folder_link_to_its_runs(tmp_path: Path) -> None:
+    """Several files of results, and the page in another folder than they are."""
+    repository = Path(__file__).resolve().parent.parent
+    shutil.copytree(repository / "tests/data/runs", tmp_path / "runs")
+    for name in ("9001", "9002"):
+        command = ["collect", tmp_path / "runs" / name, "--origin", "synthetic"]
+        command += ["--out", tmp_path / f"{name}.jsonl"]
+        assert CliRunner().invoke(main, list(map(str, command))).exit_code == 0
+    page = tmp_path / "pages/frontier.html"
+    command = ["pareto", tmp_path / "9001.jsonl", tmp_path / "9002.jsonl", "--out", page]
+    assert CliRunner().invoke(main, list(map(str, command))).exit_code == 0
+    links = Rows(page.read_text("utf-8"), "files").links
+    assert len(links) == 6
+    assert all((page.parent / link).is_file() for link in links)
+
+
+def test_results_of_recipes_that_changed_since_are_told_of(tmp_path: Path) -> None:
+    name = "qwen38-2.4t-nvfp4-gb300-disagg-1xtp2dep4-1xtp4dep4-mtp-cc128"
+    told = f"2 points of recipes that changed since, whose files have other digests: {name}."
+    points = [
+        replace(point, subject=replace(point.subject, recipe=name))
+        for point in list(serving_points())[:2]
+    ]
+    assert told in page_of(tmp_path, points)
+    folder = Path(__file__).resolve().parent.parent / "recipes/qwen3.8-2.4t"
+    (ran, *_) = (each.digest for each in recipes_below(folder, tmp_path) if each.name == name)
+    points = [
+        replace(point, subject=replace(point.subject, recipe=name, digest=ran)) for point in points
+    ]
+    assert "changed since, whose" not in page_of(tmp_path, points)
 
 
 def test_before_any_layout_is_chosen(tmp_path: Path) -> None:

@@ -114,6 +114,9 @@ def test_results_of_different_contracts(ladder: Ladder, changes: dict[str, Any],
     with pytest.raises(InvalidInput) as caught:
         verdicts(ladder, listed)
     assert f"runs of different contracts, {key}" in str(caught.value)
+    assert str(caught.value).endswith(
+        "(give fewer results, or --mix to take them together all the same)"
+    )
     mixed = next_runs(listed, [ladder], StopLimits(), may_mix=True)
     assert "MIXED: the results do not share one contract" in mixed.notes[0]
     assert answers(mixed)[0] == (1, 2, 4)
@@ -145,12 +148,19 @@ def test_a_ladder_goes_on_while_goodput_grows(ladder: Ladder) -> None:
     assert answers(verdicts(ladder, growing(1, 2, 4))) == ((1, 2, 4), (8, 16, 32), ())
 
 
+def test_results_between_the_planned_loads_are_told_of(ladder: Ladder) -> None:
+    """They end a ladder like any other, but are not among the points that are counted."""
+    runs = verdicts(ladder, [point(load, 100.0 * load) for load in (1, 2, 3)])
+    assert runs.notes == ("1 result at loads that the spec does not plan, which count too.",)
+    assert runs.count(Answer.MEASURED) == 2
+
+
 @pytest.mark.parametrize(
     ("capacity", "skipped", "reason"),
     [
         ({"slots": 8}, (16, 32), "8 slots"),
-        ({"held": 16.5}, (32,), "KV cache (computed) for 16.5 requests of 9216 tokens"),
-        ({"held": 31.99}, (32,), "KV cache (computed) for 32.0 requests of 9216 tokens"),
+        ({"held": 16.5}, (32,), "KV cache (computed) for 16.50 requests of 9216 tokens"),
+        ({"held": 31.99}, (32,), "KV cache (computed) for 31.99 requests of 9216 tokens"),
     ],
 )
 def test_capacity_end(

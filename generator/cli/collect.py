@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +24,13 @@ from generator.collection.collection_view import (
     summary,
 )
 from generator.errors import InvalidInput, Problem, one_line
+from generator.files import keep_others
 from generator.goodput.acceptance import Limits
 from generator.results.point import Origin
 from generator.results.point_file import write_points
 from generator.spec.reader import load_spec
 
+_RESULTS = re.compile(rb'\A{"pdrecipe_result"')
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -82,6 +85,7 @@ def collect(
 
     Exit codes: 0 there are points, though files may have been left out; 3 there are none.
     """
+    keep_others(out, _RESULTS, "a file of results")
     threshold = min_accuracy
     if threshold is None and spec is not None:
         threshold = load_spec(spec).accuracy_threshold

@@ -77,6 +77,8 @@ def compare(
         echo()
         paragraph(title)
         echo(f"\n{table(*content)}")
-    echo()
-    for line in comparison_notes(answer):
+    notes = list(comparison_notes(answer))
+    if notes:
+        echo()
+    for line in notes:
         paragraph(line)

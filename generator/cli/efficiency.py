@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,12 +27,13 @@ from generator.efficiency.factors import NO_FACTORS
 from generator.efficiency.measured_efficiency import EfficiencyCalibration, ModelOf, calibrated
 from generator.efficiency.plan_facts import collective_latency
 from generator.errors import InvalidInput, Problem
-from generator.files import keep_inputs, write_text_atomically
+from generator.files import keep_others, write_text_atomically
 from generator.hf_config import load_architecture
 from generator.results.point import MeasuredPoint
 from generator.results.point_file import read_points
 from generator.spec.reader import load_spec
 
+_FACTORS = re.compile(rb'\A{\s*"pdrecipe_efficiency"')
 _MODEL_KEYS = ("model.repo", "model.path")
 
 
@@ -51,7 +53,7 @@ def calibrate_results(
 ) -> None:
     """Fit factors to the points of a file of results, show them, and write them to ``out``."""
     if out is not None:
-        keep_inputs(out, results, *([spec] if spec else []))
+        keep_others(out, _FACTORS, "a file of factors")
     calibration = calibrated(
         read_points(results),
         _model_of(spec, model),

@@ -9,7 +9,7 @@ import click
 
 from generator.cli.output import echo, talk
 from generator.documents import read_document
-from generator.files import write_text_atomically
+from generator.files import keep_inputs, write_text_atomically
 from generator.migration.migration import Migration, migrate_document
 from generator.wording import shown
 
@@ -27,6 +27,8 @@ def migrate(*, file: Path, write: bool, out: Path | None) -> None:
     """
     if write and out is not None:
         raise click.UsageError("give --write or --out, not both")
+    if out is not None:
+        keep_inputs(out, file)
     migration = migrate_document(read_document(file))
     target = file if write else out
     if target is None:

@@ -19,8 +19,9 @@ _LEAST_WIDTH = 3
 _PAGE_WIDTH = 100
 _LEAST_TEXT_WIDTH = 12
 _FIGURE = re.compile(r"[-+~<]*\d[\d,.]*(?:[ %]|\Z)")  # "83.00 kept", not the name "2xtp4"
-# Where a cell may be cut: behind a space, and inside names behind what joins their parts.
-_BREAKS = re.compile(r"(?<=[ /_-])(?=[^ /_-])")
+# Where a cell may be cut: behind a space, inside names behind what joins their parts, and between
+# the numbers of 1x2x4, which would otherwise be cut into others.
+_BREAKS = re.compile(r"(?<=[ /_-])(?=[^ /_-])|(?<=\dx)(?=\d)")
 
 
 def echo(text: str = "") -> None:
@@ -138,7 +139,7 @@ def _within_page(widths: Sequence[int], narrowest: Sequence[int]) -> list[int]:
 
 
 def _wrapped(row: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
-    """A row as the lines it takes; a long name breaks after a slash, dash or underscore."""
+    """A row as the lines it takes; a long name breaks after what joins its parts."""
     cells = [_cell_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
     yield from zip_longest(*cells, fillvalue="")
 

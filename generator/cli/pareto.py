@@ -180,15 +180,18 @@ def show_study(answer: ParetoStudy) -> None:
 
 def _write_page(out: Path, answer: ParetoStudy, results: tuple[Path, ...]) -> None:
     from generator.report.frontier_page import frontier_page
-    from generator.report.inputs import source_links
+    from generator.report.inputs import source_links, unlinked_sentence
     from generator.report.page import render_page
 
     names = ", ".join(map(str, results))
-    # Where there are several files, their folder is the page's: one folder cannot name two.
-    folder = results[0].resolve().parent if len(results) == 1 else out.parent
+    # Where there are several folders, theirs is the page's: one folder cannot name two.
+    folders = {each.resolve().parent for each in results}
+    folder = folders.pop() if len(folders) == 1 else out.parent
     points = [run for each in answer.points for run in each.runs]
     links = source_links(points, folder, out.parent)
     write_text_atomically(out, render_page(frontier_page(answer, names, links, __version__)))
+    if unlinked := unlinked_sentence(points, links, names):
+        talk(f"{click.style('warning', fg='yellow')}: {unlinked}")
 
 
 def _write_svg(out: Path, answer: ParetoStudy, figure: str) -> None:

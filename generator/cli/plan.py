@@ -106,6 +106,8 @@ def plan(
         {"--gpu": gpu_name, "--isl": isl, "--osl": osl},
         {"--nodes": nodes, "--engine-version": engine_version},
     )
+    if write is not None and out is not None and write.resolve() == out.resolve():
+        raise click.UsageError("--write and --out are two files: name two")
     subject = _subject(spec, described, question, profiles)
     if layout is not None:
         if write is not None or out is not None:

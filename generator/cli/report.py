@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
@@ -15,10 +16,18 @@ from generator.cli.progress import progress
 from generator.errors import InvalidInput, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
-from generator.files import keep_inputs, write_text_atomically
+from generator.files import keep_others, write_text_atomically
 from generator.report.build import report as report_page
-from generator.report.inputs import ReportInputs, recipes_below, source_links, summary_of
+from generator.report.inputs import (
+    ReportInputs,
+    recipes_below,
+    source_links,
+    summary_of,
+    unlinked_sentence,
+)
 from generator.report.page import render_page
+
+_PAGE = re.compile(rb"\A<!doctype html>")
 
 
 @click.command()
@@ -47,7 +56,7 @@ def report(
     deployment's curve, the frontier, accuracy, invalid points, what was held fixed, recipes, how to
     reproduce it, and for each figure the file it is from.
     """
-    keep_inputs(out, results, spec)
+    keep_others(out, _PAGE, "a page")
     with progress("writing the page") as tick:
         tick("reading results")
         points = read_all((results,))
@@ -76,4 +85,6 @@ def report(
         tick("drawing figures")
         text = render_page(report_page(inputs))
     write_text_atomically(out, text)
+    if unlinked := unlinked_sentence(points, inputs.links, str(results)):
+        talk(f"{click.style('warning', fg='yellow')}: {unlinked}")
     talk(f"wrote {out}")

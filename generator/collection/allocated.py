@@ -49,9 +49,15 @@ def gpus_at_work(form: NormalForm, role: str) -> int:
 
 
 def gpus_per_worker(form: NormalForm, role: str) -> int:
-    """GPUs of one worker, shared out of its nodes where the recipe does not say."""
+    """GPUs of one worker, shared out of its nodes where the recipe does not say.
+
+    Raises Unusable for workers that have none by the recipe: no figure of theirs is one of a GPU.
+    """
     default = default_value(form, ("roles", role, "gpus"))
-    return _count(form, "roles", role, "gpus", default=default if isinstance(default, int) else 0)
+    gpus = _count(form, "roles", role, "gpus", default=default if isinstance(default, int) else 0)
+    if form.get("roles", role, "gpus") == 0 and _count(form, "roles", role, "workers", default=1):
+        raise Unusable(f"roles.{role}.gpus is 0: its workers have no GPU")
+    return gpus
 
 
 def _nodes(form: NormalForm, role: str) -> int:

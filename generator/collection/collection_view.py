@@ -39,8 +39,8 @@ def _loads(loads: list[int]) -> str:
 def invalid_lines(collection: Collection) -> Iterator[str]:
     """The invalid points with their reasons."""
     lines = [
-        f"invalid: {point.subject.recipe} at {point.subject.concurrency}: {each.code}:"
-        f" {each.message}"
+        f"invalid: {point.subject.recipe} at {point.subject.concurrency}, run {point.run}:"
+        f" {each.code}: {each.message}"
         for point in collection.points
         for each in point.invalid
     ]

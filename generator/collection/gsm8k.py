@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from generator.collection.unusable import Figures, Unusable, read_json_object
@@ -33,5 +34,9 @@ def read_gsm8k(path: Path) -> AccuracyRun:
 
 
 def mean_score(runs: Sequence[AccuracyRun]) -> float:
-    """The share over all repetitions, each question counted once for every time it was asked."""
-    return sum(each.score * each.questions for each in runs) / sum(each.questions for each in runs)
+    """The share over all repetitions, each question counted once for every time it was asked.
+
+    Exact until the end: a score that was divided again could fall below the threshold it reaches.
+    """
+    right = sum(Fraction(each.score) * each.questions for each in runs)
+    return float(right / sum(each.questions for each in runs))

@@ -13,7 +13,7 @@ from generator.results.contract import (
     contract_differences,
     differences_of,
     held_fixed,
-    refusal,
+    refusals,
 )
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
@@ -121,7 +121,7 @@ def read_phases(
     valid = [point for point in of_phases if point.is_valid]
     mixed = phase_differences(valid)
     if not may_mix:
-        problems += map(refusal, mixed)
+        problems += refusals(mixed)
     read: dict[str, list[PhasePoint]] = {phase: [] for phase in PHASES}
     for point in valid:
         try:

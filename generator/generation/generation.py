@@ -14,7 +14,7 @@ from generator.engine.plan import Engine
 from generator.errors import InvalidInput, Problem
 from generator.estimation import Estimate, estimate_spec
 from generator.facts import MeasuredProfile
-from generator.files import write_text_atomically
+from generator.files import keep_inputs, write_text_atomically
 from generator.generation.drift import FileDrift, find_drift, stale_files
 from generator.generation.rendering import render_recipe
 from generator.recipe.recipe import Dialect
@@ -74,6 +74,7 @@ def plan_generation(
         except InvalidInput as error:
             problems += _placed(spec, item.spec, dialect, error)
         on_rendered(path.name)
+        keep_inputs(path, spec_path)
     if problems:
         raise InvalidInput(sorted(dict.fromkeys(problems), key=lambda problem: problem.line))
     return Generation(

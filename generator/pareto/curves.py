@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from generator.errors import InvalidInput, Problem
@@ -61,13 +61,18 @@ def _place(each: AxisPoint) -> tuple[int, tuple[float, float], str]:
     return each.concurrency, each.pair, each.subject.digest
 
 
+def _varies(factor: str, points: Iterable[AxisPoint]) -> bool:
+    return len({each.point.factors.get(factor) for each in points}) > 1
+
+
 def grouping(points: Sequence[AxisPoint], by: str) -> Callable[[AxisPoint], str]:
     """The label of the curve that a point is on; errors as curves."""
     if by in _GROUPINGS:
         return _GROUPINGS[by]
     factors = {name for each in points for name in each.point.factors}
     if points and by not in factors:
-        choices = [*_GROUPINGS, *sorted(factors - _GROUPINGS.keys())]
-        hint = did_you_mean(by, choices) or f"there are {', '.join(choices)}"
+        names = sorted(factors - _GROUPINGS.keys())
+        varied = [*_GROUPINGS, *(name for name in names if _varies(name, points))]
+        hint = did_you_mean(by, [*_GROUPINGS, *names]) or f"these vary: {', '.join(varied)}"
         raise InvalidInput(Problem(message=f"nothing to group by is called {shown(by)}", hint=hint))
     return lambda each: each.point.factors.get(by, NOT_STATED)

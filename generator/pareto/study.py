@@ -17,7 +17,7 @@ from generator.results.contract import (
     common_contract,
     contract_differences,
     differences_of,
-    refusal,
+    refusals,
 )
 from generator.results.point import MeasuredPoint, Origin
 
@@ -79,7 +79,7 @@ def study(points: Sequence[MeasuredPoint], question: ParetoQuestion) -> ParetoSt
     runs = [run for each in selection.points for run in each.runs]
     mixed = contract_differences(runs) + _limit_differences(runs, (x, y))
     if mixed and not question.may_mix:
-        raise InvalidInput(map(refusal, mixed))
+        raise InvalidInput(refusals(mixed))
     listed = selection.points
     pairs = [(x.better(each.x.mean), y.better(each.y.mean)) for each in listed]
     keep = best_of_each if x.is_setting else frontier

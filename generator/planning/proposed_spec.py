@@ -15,14 +15,13 @@ from generator.documents import parse_document
 from generator.enumeration.base_spec import composed_text
 from generator.enumeration.subject import Subject
 from generator.errors import InvalidInput, NothingFits, Problem
-from generator.files import write_text_atomically
 from generator.generation.rendering import render_recipe
 from generator.planning.proposal import ProposedDeployment
 from generator.recipe.inputs import RecipeFile, RecipeInputs
 from generator.recipe.recipe import Dialect
 from generator.recipe.sources import RecipeSource
 from generator.spec.reader import spec_from_document
-from generator.spec.rewriting import with_sections, write_spec
+from generator.spec.rewriting import with_sections, write_new_spec, write_spec
 from generator.spec.spec import DeploymentSpec, Spec
 from generator.units import format_count
 from generator.workload import prompts_per_concurrency, random_range_ratio
@@ -70,8 +69,7 @@ def write_proposed(subject: Subject, valid: Sequence[ValidDeployment], path: Pat
     if subject.question is None:
         write_spec(path, text, subject.spec)
         return
-    spec_from_document(parse_document(text, str(path)), folder=path.parent)
-    write_text_atomically(path, text)
+    write_new_spec(path, text)
 
 
 def _groups_lines(subject: Subject, deployments: Sequence[ProposedDeployment]) -> Iterator[str]:

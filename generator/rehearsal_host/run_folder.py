@@ -66,6 +66,7 @@ class RehearsalFolder:
         Raises InvalidInput for a folder of another recipe, of other settings, or with a rehearsal
         at work.
         """
+        self._refuse_others(recipe)  # before a lock is left in a folder of somebody else's
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -77,7 +78,11 @@ class RehearsalFolder:
                 message, hint = "another rehearsal is at work here", "wait for it, or name --out"
                 problem = Problem(message=message, hint=hint, source=str(self.root))
                 raise LockHeld(problem) from error
-            self._prepare(recipe)
+            self._refuse_others(recipe)
+            self._mark()
+            config = self.root / CONFIG_FILE
+            if not config.exists():
+                write_text_atomically(config, recipe.text)
             yield
 
     def rehearsed(self, load: Load) -> RehearsedLoad | None:
@@ -119,7 +124,7 @@ class RehearsalFolder:
         write_timing_file(path, self.timing.profile.arrays())
         return path
 
-    def _prepare(self, recipe: SweptRecipe) -> None:
+    def _refuse_others(self, recipe: SweptRecipe) -> None:
         config = self.root / CONFIG_FILE
         if config.exists() and read_text(config, str(config)) != recipe.text:
             message, hint = "holds the run of another recipe", "name another folder with --out"
@@ -134,9 +139,6 @@ class RehearsalFolder:
             hint = "name another folder with --out, or give the --scale and --timing of this one"
             source = str(self.root / MARKER_FILE)
             raise InvalidInput(Problem(message=message, hint=hint, source=source))
-        self._mark()
-        if not config.exists():
-            write_text_atomically(config, recipe.text)
 
     def _mark(self) -> None:
         write_run_marker(

@@ -97,7 +97,7 @@ def invalid_section(inputs: ReportInputs, runs: RunList) -> Section:
 
 
 def other_subjects(inputs: ReportInputs) -> Iterator[str]:
-    """What results say they are of, where that is not what the spec says."""
+    """What results say they are of, where that is not what the spec and its files say."""
     spec = inputs.estimate.spec
     said = {"model.path": spec.model.get("path"), "gpu.type": spec.cluster.gpu}
     for key, of_spec in said.items():
@@ -107,6 +107,23 @@ def other_subjects(inputs: ReportInputs) -> Iterator[str]:
         ]
         if others:
             yield f"The spec is of {key} {of_spec}, results are of {', '.join(sorted(others))}."
+    if changed := _changed_recipes(inputs):
+        first, *rest = sorted(changed)
+        more = f" and {len(rest):,} more" if rest else ""
+        yield (
+            f"{plural(changed.total(), 'point')} of recipes that changed since, whose files have"
+            f" other digests: {first}{more}."
+        )
+
+
+def _changed_recipes(inputs: ReportInputs) -> Counter[str]:
+    """Points by the recipe whose name a file has, and whose digest none."""
+    names = {each.name for each in inputs.recipes}
+    digests = {each.digest for each in inputs.recipes}
+    subjects = (point.subject for point in inputs.points)
+    return Counter(
+        each.recipe for each in subjects if each.recipe in names and each.digest not in digests
+    )
 
 
 def contract_section(inputs: ReportInputs) -> Section:
@@ -260,6 +277,7 @@ def files_section(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | Non
             ),
             runs_block(runs),
             *([Paragraph(text=fewer, is_note=True)] if missing else []),
+            *unlinked_note(runs),
             *(
                 [
                     Paragraph(
@@ -277,6 +295,15 @@ def _profiles(inputs: ReportInputs) -> str:
     """The files of measured start-ups that were looked in, up to the package's own."""
     files = (*inputs.profile_files, *inputs.estimate.spec.profiles)
     return f"{', '.join(map(str, files))}, else " if files else ""
+
+
+def unlinked_note(runs: RunList) -> Iterator[Paragraph]:
+    """A word on names without a link, where there are any."""
+    missing = sum(not file.link for _, _, files in runs.rows() for file in files)
+    if missing:
+        files = plural(missing, "name")
+        text = f"{files} without a link: no such file was found when this page was written."
+        yield Paragraph(text=text, is_note=True)
 
 
 def runs_block(runs: RunList) -> TableBlock:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from generator.pareto.study import ParetoStudy
 from generator.report.content import Page, Paragraph, Section
-from generator.report.evidence_sections import runs_block
+from generator.report.evidence_sections import runs_block, unlinked_note
 from generator.report.measured_sections import serving_sections
 from generator.report.runs import RunList
 from generator.results.point import Origin
@@ -35,4 +35,8 @@ def _sections(answer: ParetoStudy, results: str, runs: RunList) -> Iterator[Sect
         counted = (f"{len(each.points)} {each.reason}" for each in answer.left_out)
         text = f"Left out: {', '.join(counted)}."
         yield Section(id="invalid", title="Not drawn", blocks=(Paragraph(text=text),))
-    yield Section(id="files", title="Where every figure is from", blocks=(runs_block(runs),))
+    yield Section(
+        id="files",
+        title="Where every figure is from",
+        blocks=(runs_block(runs), *unlinked_note(runs)),
+    )

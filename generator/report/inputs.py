@@ -17,6 +17,7 @@ from generator.model_summary.summary import ModelSummary, summarize_model
 from generator.report.runs import files_of
 from generator.results.point import MeasuredPoint
 from generator.sweep.points import recipe_digest
+from generator.wording import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,19 +110,42 @@ def _link(path: str, page_folder: str) -> str:
     return quote(os.fsencode(Path(os.path.relpath(path, page_folder)).as_posix()))
 
 
-def source_links(
-    points: Iterable[MeasuredPoint], results_folder: Path, page_folder: Path
-) -> dict[tuple[str, str], str]:
-    """Links to those source files that are there, by their folder and name."""
-    named = {
+def sources_of(points: Iterable[MeasuredPoint]) -> set[tuple[str, str]]:
+    """The files that figures of the points are from, by their folder and name."""
+    return {
         (point.folder, file)
         for point in points
         for group, source in point.sources.items()
         for file in files_of(group, source)
     }
+
+
+def unlinked_sentence(
+    points: Iterable[MeasuredPoint], links: Mapping[tuple[str, str], str], results: str
+) -> str:
+    """How many source files no page can link, and where they should be; empty for none."""
+    named = sources_of(points)
+    missing = named - links.keys()
+    if not missing:
+        return ""
+    folders = sorted({folder or "." for folder, _ in missing})
+    more = f" and {len(folders) - 1:,} more" if len(folders) > 1 else ""
+    return (
+        f"{len(missing):,} of {plural(len(named), 'source file')} not found below"
+        f" {folders[0]}{more}, beside {results}: no link leads to them"
+        " (move results and runs together, or collect again)"
+    )
+
+
+def source_links(
+    points: Iterable[MeasuredPoint], results_folder: Path, page_folder: Path
+) -> dict[tuple[str, str], str]:
+    """Links to those source files that are there, by their folder and name."""
+    named = sources_of(points)
     links: dict[tuple[str, str], str] = {}
     page, here = str(page_folder.resolve()), str(Path.cwd())
-    bases = {folder: str((results_folder / folder).resolve()) for folder, _ in named}
+    folders = {folder for folder, _ in named}
+    bases = {each: str((results_folder / each).resolve()) for each in folders}
     for folder, file in sorted(named):
         # Strings, for there are tens of thousands; what no file can be called is none.
         places = (os.path.join(base, file) for base in (bases[folder], here))  # noqa: PTH118

@@ -86,12 +86,17 @@ def goodput_differences(points: Iterable[MeasuredPoint]) -> tuple[ContractDiffer
     )
 
 
-def refusal(difference: ContractDifference) -> Problem:
-    """The problem of runs that disagree on a key, each value with how many have it."""
-    return Problem(
-        message=f"runs of different contracts, {difference.key}: {difference.counted}",
-        hint="give fewer results, or --mix to take them together all the same",
-    )
+def refusals(differences: Sequence[ContractDifference]) -> list[Problem]:
+    """A problem for each key that runs disagree on; the last one says what to do about them all."""
+    last = len(differences) - 1
+    hint = "give fewer results, or --mix to take them together all the same"
+    return [
+        Problem(
+            message=f"runs of different contracts, {each.key}: {each.counted}",
+            hint=hint if place == last else "",
+        )
+        for place, each in enumerate(differences)
+    ]
 
 
 def _cut(value: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from generator.errors import InvalidInput, Problem
 from generator.results.contract import held_fixed
 from generator.results.point import MeasuredPoint
+from generator.wording import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,25 +57,38 @@ def without_copies(points: Iterable[MeasuredPoint]) -> list[MeasuredPoint]:
     they would count as runs that do not vary at all, and nobody knows which one is meant.
     """
     alike: dict[object, list[MeasuredPoint]] = {}
-    doubled: dict[tuple[str, int], None] = {}
+    doubled: dict[str, list[str]] = {}
     for point in points:
         subject = point.subject
         key = (subject.digest, subject.concurrency, point.run, point.duration_s)
         known = alike.setdefault(key, [])
         if point in known:
             continue
-        if any(_is_one_run(point, each) for each in known):
-            doubled[point.run, subject.concurrency] = None
+        other = next((each for each in known if _is_one_run(point, each)), None)
+        if other is not None:
+            place = f"{point.run} at concurrency {subject.concurrency}"
+            doubled.setdefault(_collected_otherwise(point, other), []).append(place)
         known.append(point)
     if doubled:
         raise InvalidInput(
             Problem(
-                message=f"{run} at concurrency {concurrency} is there twice, collected differently",
+                message=f"{_named(places)} there twice, collected with other {what}",
                 hint="give one of the files, or collect all runs at once",
             )
-            for run, concurrency in doubled
+            for what, places in doubled.items()
         )
     return [point for known in alike.values() for point in known]
+
+
+def _named(places: Sequence[str]) -> str:
+    more = len(places) - 1
+    return f"{places[0]} and {plural(more, 'more point')} are" if more else f"{places[0]} is"
+
+
+def _collected_otherwise(one: MeasuredPoint, other: MeasuredPoint) -> str:
+    """What two points of the same files do not share."""
+    names = {"accuracy": one.accuracy != other.accuracy, "goodput": one.goodput != other.goodput}
+    return " and ".join(name for name, is_other in names.items() if is_other) or "options"
 
 
 def _is_one_run(one: MeasuredPoint, other: MeasuredPoint) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from generator.documents import parse_document, write_text_atomically
 from generator.errors import InvalidInput, Problem
+from generator.files import keep_others
 from generator.spec.reader import spec_from_document
 from generator.spec.spec import Spec
 from generator.yaml_text.entries import CannotSplit, Entry, TextEntries
+
+_OWN = re.compile(rb"^[{ \t]*[\"']?pdrecipe[\"']?\s*:", re.MULTILINE)
 
 
 def with_sections(spec: Spec, sections: Mapping[str, list[str] | None]) -> str:
@@ -74,6 +78,15 @@ def write_spec(path: Path, text: str, original: Spec) -> Spec:
                 hint="give the new spec a name of its own",
             )
         )
+    return write_new_spec(path, text)
+
+
+def write_new_spec(path: Path, text: str) -> Spec:
+    """Write a spec that may lie anywhere, once it has been read back.
+
+    Raises InvalidInput where it is no valid spec, or would replace a file that is none.
+    """
+    keep_others(path, _OWN, "a spec")
     spec = spec_from_document(parse_document(text, str(path)), folder=path.parent)
     write_text_atomically(path, text)
     return spec

@@ -12,6 +12,7 @@ from generator.recipe.recipe import Recipe
 from generator.spec.spec import DeploymentSpec, ProbeSpec
 from generator.stopping.room import Sizing, room_beyond, sizing_of_spec
 from generator.sweep.rendered_recipes import rendered_digests
+from generator.units import format_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,8 @@ class Capacity:
         if concurrency > self.slots:
             return f"{self.slots} slots"
         if concurrency > self.held:
-            tokens = self.request_tokens
-            return f"KV cache ({self.basis}) for {self.held:,.1f} requests of {tokens} tokens"
+            held = format_count(self.held)
+            return f"KV cache ({self.basis}) for {held} requests of {self.request_tokens} tokens"
         return ""
 
 

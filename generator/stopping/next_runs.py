@@ -12,7 +12,7 @@ from generator.results.contract import (
     ContractDifference,
     contract_differences,
     goodput_differences,
-    refusal,
+    refusals,
 )
 from generator.results.point import MeasuredPoint, Origin
 from generator.stopping.ladders import Ladder
@@ -87,7 +87,7 @@ def next_runs(
     valid = [point for point in listed if point.is_valid and point.subject.digest in known]
     mixed = _mixed(valid)
     if mixed and not may_mix:
-        raise InvalidInput(map(refusal, mixed))
+        raise InvalidInput(refusals(mixed))
     answers: list[LadderVerdicts] = []
     suggested: list[Suggestion] = []
     unsupported = 0
@@ -161,7 +161,7 @@ def _verdict(concurrency: int, answer: Answer, stop: Stop | None) -> Verdict:
 
 
 def _notes(
-    points: Iterable[MeasuredPoint],
+    points: Sequence[MeasuredPoint],
     ladders: Sequence[Ladder],
     known: set[str],
     unsupported: int,
@@ -180,6 +180,13 @@ def _notes(
     others = len(strangers) - changed.total()
     if others:
         yield f"{plural(others, 'result')} left out, of recipes that are not in this spec."
+    planned = {
+        (digest, load) for each in ladders for digest in each.digests for load in each.concurrencies
+    }
+    measured = [(point.subject.digest, point.subject.concurrency) for point in points]
+    beside = sum(digest in known for digest, load in measured if (digest, load) not in planned)
+    if beside:
+        yield f"{plural(beside, 'result')} at loads that the spec does not plan, which count too."
     if unsupported:
         yield (
             f"{plural(unsupported, 'result')} with too few samples for a p{limits.percentile:g}:"
