@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from generator.documents import read_document
 from generator.errors import InvalidInput
-from generator.estimation import estimate_spec
+from generator.estimation import estimate_spec, planned_studies, sizing_basis
 from generator.results.distribution import Distribution
 from generator.results.point import (
     Goodput,
@@ -30,9 +30,8 @@ from generator.results.point_file import points_text
 from generator.spec.reader import load_spec
 from generator.stopping.ladders import Capacity, Ladder, planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
-from generator.stopping.room import highest_held, room_beyond, sizing_of_spec
+from generator.stopping.room import highest_held, room_beyond
 from generator.stopping.rules import Rule, StopLimits
-from generator.studies.ladders import plan_studies
 from generator.sweep.points import recipe_digest
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, edited, run, spec_folder
@@ -458,13 +457,13 @@ def test_what_is_suggested_is_planned_where_it_is_asked_for() -> None:
     """TEP8 sized for 1,024 holds 1,573 requests; sized for 1,573 it does not."""
     spec = load_spec(REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml")
     (study,) = [each for each in spec.studies if each.engine.file == "decode-tep8"]
-    sizing = sizing_of_spec(spec)
+    basis = sizing_basis(spec)
     for rungs, planned in (((1024, 1573), (1024,)), ((1024, 1552), (1024, 1552))):
         asked = replace(spec, studies=(replace(study, concurrencies=rungs, highest=None),))
-        (found,) = plan_studies(asked, sizing.architecture, sizing.gpu, sizing.defaults).planned
+        (found,) = planned_studies(replace(basis, spec=asked)).planned
         assert found.probe.spec.concurrencies == planned
     last = replace(study.engine, concurrency=1024, concurrencies=(1024,))
-    assert room_beyond(sizing, last) == 1552
+    assert room_beyond(basis, last) == 1552
 
 
 def test_no_rung_beyond_what_another_recipe_beats(ladder: Ladder) -> None:
