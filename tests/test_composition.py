@@ -669,7 +669,7 @@ def test_results_of_different_contracts(
     assert asked.exit_code == 3
     assert f"runs of different contracts, {key}: " in asked.stderr
     mixed = run("compose", str(results), str(QWEN38), "--mix")
-    assert f"MIXED: the results do not share one contract, {key}: " in mixed.stdout
+    assert f"MIXED: these runs do not share one contract, {key}: " in mixed.stdout
 
 
 @pytest.mark.parametrize(

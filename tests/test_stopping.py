@@ -114,7 +114,7 @@ def test_results_of_different_contracts(ladder: Ladder, changes: dict[str, Any],
         verdicts(ladder, listed)
     assert f"runs of different contracts, {key}" in str(caught.value)
     mixed = next_runs(listed, [ladder], StopLimits(), may_mix=True)
-    assert "MIXED: the results do not share one contract" in mixed.notes[0]
+    assert "MIXED: these runs do not share one contract" in mixed.notes[0]
     assert answers(mixed)[0] == (1, 2, 4)
     # What ran under another recipe is left out anyway.
     other = point(4, 400.0, **{"contract": contract, **changes})
@@ -296,6 +296,11 @@ def test_repeats_give_the_variation(ladder: Ladder) -> None:
     )  # fmt: skip
     steady = [*growing(1, 2), point(4, 202), point(4, 202), point(4, 202)]
     assert answers(verdicts(ladder, steady))[2] == ()
+
+
+def test_a_loss_too_small_to_show_has_no_sign(ladder: Ladder) -> None:
+    reason = only_stop(verdicts(ladder, [point(1, 100_000), point(2, 99_990)]))[1]
+    assert reason == "goodput +0.0% from 1 to 2, variation assumed 3.0%"
 
 
 def test_the_variation_is_that_of_goodput(ladder: Ladder) -> None:
@@ -564,8 +569,8 @@ def test_results_of_a_changed_recipe_say_nothing(folder: Path) -> None:
     schema = json.loads((REPOSITORY / "schemas/next.schema.json").read_text("utf-8"))
     Draft202012Validator(schema).validate(document)
     assert document["notes"] == [
-        "1 result left out, of recipes that changed since: tiny-a.",
-        "1 result left out, of recipes that are not in this spec.",
+        "Left out: 1 result of recipes that changed since: tiny-a.",
+        "Left out: 1 result of recipes that are not in this spec.",
     ]
     assert {each["answer"] for each in document["points"]} == {"run"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,13 +12,14 @@ from generator.results.contract import (
     contract_differences,
     differences_of,
     held_fixed,
+    mixed_note,
     refusal,
 )
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
+from generator.results.wording import changed_recipes
 from generator.spec.studies import PHASES
 from generator.units import ceil_div
-from generator.wording import plural
 from generator.workload import Workload
 
 _LENGTH_TOLERANCE = 0.05
@@ -143,7 +143,7 @@ def read_phases(
         decode=_curves(read["decode"]),
         paid=tuple(each for phase in PHASES for each in read[phase]),
         notes=(
-            *map(_mixed_note, mixed),
+            *map(mixed_note, mixed),
             *_changed(valid, planned or {}),
             *_notes(of_phases, workload),
         ),
@@ -167,10 +167,6 @@ def phase_differences(points: Sequence[MeasuredPoint]) -> tuple[ContractDifferen
     ):
         found.setdefault(difference.key, difference)
     return tuple(found[key] for key in sorted(found))
-
-
-def _mixed_note(difference: ContractDifference) -> str:
-    return f"MIXED: the results do not share one contract, {difference}."
 
 
 def _other_gpus(points: Iterable[MeasuredPoint], gpu: str) -> Iterable[Problem]:
@@ -246,18 +242,13 @@ def _changed(
     points: Iterable[MeasuredPoint], planned: Mapping[str, frozenset[str]]
 ) -> Iterable[str]:
     """What was measured with a recipe of a study's name that is not what the spec gives now."""
-    changed = Counter(
-        point.subject.recipe
+    changed = [
+        point
         for point in points
         if point.subject.digest not in planned.get(point.subject.recipe, {point.subject.digest})
-    )
+    ]
     if changed:
-        first, *rest = sorted(changed)
-        more = f" and {len(rest)} more" if rest else ""
-        yield (
-            f"CHANGED: {plural(changed.total(), 'result')} of recipes that changed since: {first}"
-            f"{more}."
-        )
+        yield f"CHANGED: {changed_recipes(changed)}."
 
 
 def _notes(points: Iterable[MeasuredPoint], workload: Workload) -> Iterable[str]:

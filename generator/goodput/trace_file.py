@@ -16,6 +16,7 @@ from generator.goodput.aiperf_rows import aiperf_row, is_aiperf_row, is_aiperf_w
 from generator.goodput.clocks import BadRow, as_row, parse_row, refuse_constant
 from generator.goodput.token_rows import is_token_row, is_token_warm_up, token_row
 from generator.goodput.trace import Arrival, Trace, TracedRequest
+from generator.wording import as_below
 
 _HINT = "a row has sent, tokens, done and ok, or is one of AIPerf's profile_export.jsonl"
 _AIPERF = "AIPerf's"
@@ -87,8 +88,8 @@ def _trace(rows: Iterable[_Numbered], source: str) -> Trace:
 
 def _problem(reason: str, lines: list[int], source: str) -> Problem:
     """One problem for all lines that have it: a file of another kind has it on each."""
-    more = f", as {len(lines) - 1:,} more below it" if len(lines) > 1 else ""
-    return Problem(message=f"{reason}{more}", hint=_HINT, source=source, line=lines[0])
+    message = f"{reason}{as_below(lines)}"
+    return Problem(message=message, hint=_HINT, source=source, line=lines[0])
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from generator.pareto.axes import CONCURRENCY, Axis
 from generator.pareto.curves import CONFIGURATION, ORIGIN, grouping
 from generator.pareto.selection import AxisPoint
 from generator.pareto.study import ParetoStudy
+from generator.results.contract import mixed_note
 from generator.results.repeats import Repeated
-from generator.results.wording import origins_label, rounded
+from generator.results.wording import half_range_share, origins_label, rounded
 from generator.wording import plural
 
 Table = tuple[list[str], list[list[str]]]
@@ -23,7 +24,7 @@ def heading(study: ParetoStudy) -> Iterator[str]:
     left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
     yield (f"{_counted(study)}{left_out}; {len(study.frontier)} on the frontier.")
     for difference in study.mixed:
-        yield f"MIXED: the runs do not share one contract, {difference}."
+        yield mixed_note(difference)
 
 
 def _counted(study: ParetoStudy) -> str:
@@ -64,10 +65,7 @@ def points_table(study: ParetoStudy, points: Sequence[AxisPoint]) -> Table:
 
 
 def _runs(figure: Repeated) -> str:
-    if figure.half_range is None:
-        return "1"
-    spread = f" +-{figure.half_range / figure.mean:.1%}" if figure.mean else ""
-    return f"{figure.count}{spread}"
+    return f"{figure.count}{half_range_share(figure)}"
 
 
 def best_at_table(study: ParetoStudy) -> Table:

@@ -21,6 +21,7 @@ from generator.report.content import (
 )
 from generator.report.inputs import ReportInputs
 from generator.report.runs import RunList
+from generator.results.contract import mixed_note
 from generator.results.point import MeasuredPoint
 
 _MOST_ROWS = 60
@@ -167,10 +168,7 @@ def _best_at(answer: ParetoStudy) -> list[Block]:
 
 
 def _mixed(answer: ParetoStudy) -> list[Block]:
-    return [
-        Paragraph(text=f"MIXED: these runs do not share one contract, {each}.", is_alert=True)
-        for each in answer.mixed
-    ]
+    return [Paragraph(text=mixed_note(each), is_alert=True) for each in answer.mixed]
 
 
 def _figure(id: str, chart: Chart, results: str) -> FigureBlock:  # noqa: A002

@@ -94,6 +94,11 @@ def refusal(difference: ContractDifference) -> Problem:
     )
 
 
+def mixed_note(difference: ContractDifference) -> str:
+    """What a reader must know of figures that were taken together all the same."""
+    return f"MIXED: these runs do not share one contract, {difference}."
+
+
 def _cut(value: str) -> str:
     """The value as far as it tells; two that begin alike differ at their end."""
     if len(value) <= _LONGEST_SHOWN:

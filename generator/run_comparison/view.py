@@ -8,7 +8,7 @@ from typing import Any
 from generator.pareto.document import difference_document, repeated_document
 from generator.results.point import MeasuredPoint
 from generator.results.repeats import Repeated
-from generator.results.wording import origins_label, percent_change, rounded
+from generator.results.wording import half_range_share, origins_label, percent_change, rounded
 from generator.run_comparison.comparison import Change, ComparedPair, RunComparison
 from generator.run_comparison.pairs import sides
 
@@ -112,9 +112,7 @@ def _rows(compared: ComparedPair) -> Iterator[list[str]]:
 def _cell(figure: Repeated | None) -> str:
     if figure is None:
         return "-"
-    if figure.half_range is None or not figure.mean:
-        return rounded(figure.mean)
-    return f"{rounded(figure.mean)} +-{figure.half_range / abs(figure.mean):.1%}"
+    return f"{rounded(figure.mean)}{half_range_share(figure)}"
 
 
 def comparison_notes(comparison: RunComparison) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,9 +11,11 @@ from generator.results.contract import (
     ContractDifference,
     contract_differences,
     goodput_differences,
+    mixed_note,
     refusal,
 )
 from generator.results.point import MeasuredPoint, Origin
+from generator.results.wording import changed_recipes
 from generator.stopping.ladders import Ladder
 from generator.stopping.rules import Rule, Rung, Stop, StopLimits, stops, unsupported_percentiles
 from generator.stopping.suggestions import Suggestion, suggestions
@@ -105,7 +106,7 @@ def next_runs(
         ladders=tuple(answers),
         suggestions=tuple(suggested),
         notes=(
-            *(f"MIXED: the results do not share one contract, {each}." for each in mixed),
+            *map(mixed_note, mixed),
             *_notes(listed, planned, known, unsupported, limits),
         ),
     )
@@ -169,17 +170,12 @@ def _notes(
 ) -> Iterator[str]:
     strangers = [point for point in points if point.subject.digest not in known]
     names = {label for ladder in ladders for label in (ladder.name, ladder.file)}
-    changed = Counter(each.subject.recipe for each in strangers if each.subject.recipe in names)
+    changed = [each for each in strangers if each.subject.recipe in names]
     if changed:
-        first, *rest = sorted(changed)
-        more = f" and {len(rest)} more" if rest else ""
-        yield (
-            f"{plural(changed.total(), 'result')} left out, of recipes that changed since:"
-            f" {first}{more}."
-        )
-    others = len(strangers) - changed.total()
+        yield f"Left out: {changed_recipes(changed)}."
+    others = len(strangers) - len(changed)
     if others:
-        yield f"{plural(others, 'result')} left out, of recipes that are not in this spec."
+        yield f"Left out: {plural(others, 'result')} of recipes that are not in this spec."
     if unsupported:
         yield (
             f"{plural(unsupported, 'result')} with too few samples for a p{limits.percentile:g}:"
