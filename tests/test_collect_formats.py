@@ -31,7 +31,7 @@ from generator.collection.streamed_json import StreamedObject
 from generator.collection.unusable import Unusable
 from generator.documents import read_document
 from generator.goodput.acceptance import Limits, assess, whole_window
-from generator.goodput.trace import NS_PER_MS, NS_PER_S
+from generator.goodput.trace import NS_PER_MS, NS_PER_S, Outcome
 from generator.goodput.trace_file import read_trace
 from generator.results.distribution import distribution
 from generator.results.point import Goodput, Requests, Tokens
@@ -423,6 +423,25 @@ def test_rows_give_latencies_without_warmup(tmp_path: Path) -> None:
     assert measured.latencies.tpot is not None
     assert (measured.latencies.tpot.median, measured.latencies.tpot.samples) == (15.0, 2)
     assert measured.timing == Timing(summed_ms=130, reported_ms=130)
+
+
+@pytest.mark.parametrize(
+    ("failed", "outcome"),
+    [
+        (aiperf_row(was_cancelled=True), Outcome.CANCELLED),
+        ({**aiperf_row(), "error": {"code": 429}}, Outcome.REJECTED),
+        ({**aiperf_row(), "error": {"code": 500}}, Outcome.FAILED),
+        ({**aiperf_row(), "error": {}, "metrics": {}}, Outcome.FAILED),
+    ],
+)
+def test_both_readers_of_rows_take_the_same_requests_for_failed(
+    tmp_path: Path, failed: dict[str, Any], outcome: Outcome
+) -> None:
+    measured = with_rows(tmp_path, [{**aiperf_row(), "error": None}, failed, aiperf_row()])
+    assert measured.served is not None
+    assert measured.served.ttft_ms.tolist() == [100.0, 100.0]
+    requests = read_trace(tmp_path / "profile_export.jsonl").requests
+    assert [each.outcome for each in requests] == [Outcome.COMPLETED, outcome, Outcome.COMPLETED]
 
 
 @pytest.mark.parametrize("phase", ["warmup", "ramp"])
