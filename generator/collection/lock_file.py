@@ -22,7 +22,6 @@ class Lock:
 
     is_there: bool = False
     is_whole: bool = True
-
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gpus: int | None = None
 
