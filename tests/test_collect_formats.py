@@ -458,6 +458,20 @@ def test_a_row_of_no_phase_is_named(tmp_path: Path) -> None:
     assert "line 2: metadata.benchmark_phase is missing" in measured.remarks[0]
 
 
+def test_an_answer_of_no_token_is_no_goodput_to_either_reader(tmp_path: Path) -> None:
+    """AIPerf times a first chunk whose text is empty and counts no token of it."""
+    empty = aiperf_row()
+    empty["metrics"]["output_sequence_length"]["value"] = 0
+    limits = Limits(ttft_ns=NS_PER_S, max_gap_ns=NS_PER_S)
+    goodput = with_rows(tmp_path, [aiperf_row(), empty]).judged(limits).goodput
+    assert goodput is not None
+    assert goodput.requests_per_s == 1 / 6  # the summary's interval
+    trace = read_trace(tmp_path / "profile_export.jsonl")
+    window = whole_window(trace)
+    assert window is not None
+    assert assess(trace, limits, window).passed == 1
+
+
 # aiperf_row: 100 ms to the first of three tokens, the longer gap is 20 ms; two requests in 6 s.
 @pytest.mark.parametrize(
     ("ttft_ms", "max_gap_ms", "passed"),
