@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from generator.cli.measured import profile_option
+from generator.cli.measured import files_of_profiles, profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.pareto import read_all
@@ -91,7 +91,8 @@ def compose(
     target = sizing_basis(read, profiles)
     other = load_spec(against) if against else None
     if write is not None:
-        keep_inputs(write, results, *([against] if against else []))
+        others = [against] if against else []
+        keep_inputs(write, results, *others, *files_of_profiles(profiles))
     phases = read_phases(
         read_all((results,)),
         read.workload,
