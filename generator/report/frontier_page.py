@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from generator.pareto.study import ParetoStudy
 from generator.report.content import Page, Paragraph, Section
-from generator.report.evidence_sections import runs_block
 from generator.report.measured_sections import serving_sections
 from generator.report.runs import RunList
+from generator.report.source_sections import runs_block
 from generator.results.point import Origin
 from generator.results.wording import origins_label
 
