@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from jsonschema import Draft202012Validator
 from generator.cli import main
 from generator.collection.allocated import allocated_gpus
 from generator.collection.ran_recipe import read_ran_recipe
+from generator.collection.worker_logs import WorkerLogs
 from generator.documents import parse_document, read_document
 from generator.normal_form import normal_form
 from generator.recipe.expansion import variants
@@ -182,6 +184,13 @@ def test_worker_logs_tell_versions_and_preemptions(tmp_path: Path) -> None:
     assert points[4].preemptions == 2  # the interval is 00:15:49 to 00:15:51
     assert points[4].contract["vllm.version"] == "0.26.1"
     assert points[4].sources["versions"] == "1/logs/n1_decode_w0.out"
+
+
+def test_a_point_may_last_over_new_year() -> None:
+    """The stamps of vLLM have no year; lines come up to 10 s after what they count."""
+    reports = (((12, 31, 23, 59, 50), 3), ((1, 1, 0, 0, 15), 4), ((1, 1, 0, 5, 0), 9))
+    started = datetime(2026, 12, 31, 23, 59, 40)  # noqa: DTZ001 - the client's clock has no zone
+    assert WorkerLogs(reports=reports).preemptions(started, 30) == 7
 
 
 def test_no_preemptions_in_the_logs_are_no_zero(tmp_path: Path) -> None:
