@@ -9,8 +9,10 @@ from generator.errors import InvalidInput, Problem
 from generator.parallel import ParallelLayout, parse_pool
 from generator.results.contract import (
     ContractDifference,
+    by_phase,
     contract_differences,
     differences_of,
+    each_once,
     held_fixed,
     mixed_note,
     refusal,
@@ -155,18 +157,12 @@ def phase_differences(points: Sequence[MeasuredPoint]) -> tuple[ContractDifferen
 
     Each phase has a workload of its own; all else, engine and model first of all, must be one.
     """
-    found: dict[str, ContractDifference] = {}
-    of_phases = [[each for each in points if each.subject.phase == phase] for phase in PHASES]
     without_workload = [
         {key: value for key, value in held_fixed(each).items() if not key.startswith(_WORKLOAD)}
         for each in points
     ]
-    for difference in (
-        *(each for listed in of_phases for each in contract_differences(listed)),
-        *differences_of(without_workload),
-    ):
-        found.setdefault(difference.key, difference)
-    return tuple(found[key] for key in sorted(found))
+    within = (each for of_phase in by_phase(points) for each in contract_differences(of_phase))
+    return each_once((*within, *differences_of(without_workload)))
 
 
 def _other_gpus(points: Iterable[MeasuredPoint], gpu: str) -> Iterable[Problem]:

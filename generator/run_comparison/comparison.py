@@ -133,8 +133,9 @@ def _mixed_sides(
     found: Sequence[Pair], axes: tuple[Axis, ...], allow: Collection[str]
 ) -> Iterator[Problem]:
     """What the runs of one side do not share, though they are to repeat each other."""
-    for side, is_before in (("A", True), ("B", False)):
-        for difference in mixed_within(found, axes, is_before=is_before):
+    sides_of_pairs = (("A", [pair.before for pair in found]), ("B", [pair.after for pair in found]))
+    for side, runs in sides_of_pairs:
+        for difference in mixed_within(runs, axes):
             if not _allowed(difference, allow):
                 yield Problem(
                     message=f"{side} mixes runs that differ in {difference}",

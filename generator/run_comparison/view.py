@@ -13,6 +13,7 @@ from generator.run_comparison.comparison import Change, ComparedPair, RunCompari
 from generator.run_comparison.pairs import sides
 
 VERSION = 1
+_MOST_NAMED = 5
 Table = tuple[list[str], list[list[str]]]
 
 
@@ -137,9 +138,6 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
             yield f"Only in {side}: {names}{more}."
         if invalid:
             yield f"Invalid in {side}, not compared: {invalid}."
-
-
-_MOST_NAMED = 5
 
 
 def _by_axis(comparison: RunComparison) -> Iterator[list[Change]]:

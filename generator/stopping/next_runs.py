@@ -9,7 +9,9 @@ from enum import StrEnum
 from generator.errors import InvalidInput
 from generator.results.contract import (
     ContractDifference,
+    by_phase,
     contract_differences,
+    each_once,
     goodput_differences,
     mixed_note,
     refusal,
@@ -114,12 +116,11 @@ def next_runs(
 
 def _mixed(points: Sequence[MeasuredPoint]) -> tuple[ContractDifference, ...]:
     """The contract keys, and the limits of goodput, that points of one phase disagree on."""
-    found: dict[str, ContractDifference] = {}
-    for phase in sorted({point.subject.phase for point in points}):
-        of_phase = [point for point in points if point.subject.phase == phase]
-        for difference in (*contract_differences(of_phase), *goodput_differences(of_phase)):
-            found.setdefault(difference.key, difference)
-    return tuple(found[key] for key in sorted(found))
+    return each_once(
+        difference
+        for of_phase in by_phase(points)
+        for difference in (*contract_differences(of_phase), *goodput_differences(of_phase))
+    )
 
 
 def _rungs(ladder: Ladder, points: Iterable[MeasuredPoint]) -> tuple[Rung, ...]:
