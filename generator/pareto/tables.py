@@ -21,15 +21,16 @@ def heading(study: ParetoStudy) -> Iterator[str]:
     yield f"Figures: {origins_label(study.origins)}."
     x, y = study.question.x, study.question.y
     yield f"x: {_axis(study, x)}. y: {_axis(study, y)}."
-    left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
-    yield (f"{_counted(study)}{left_out}; {len(study.frontier)} on the frontier.")
+    yield counted(study)
     for difference in study.mixed:
         yield mixed_note(difference)
 
 
-def _counted(study: ParetoStudy) -> str:
-    points, curves = len(study.points), len(study.curves)
-    return f"{plural(points, 'point')} of {plural(curves, 'curve')}"
+def counted(study: ParetoStudy) -> str:
+    """How many points and curves there are, and how many points stand on the frontier."""
+    points, curves = plural(len(study.points), "point"), plural(len(study.curves), "curve")
+    left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
+    return f"{points} of {curves}{left_out}; {len(study.frontier)} on the frontier."
 
 
 def _axis(study: ParetoStudy, axis: Axis) -> str:

@@ -9,7 +9,7 @@ from generator.pareto.axes import Axis, axis
 from generator.pareto.charts import curves_chart, frontier_chart, phase_chart
 from generator.pareto.selection import SERVING, AxisPoint
 from generator.pareto.study import ParetoQuestion, ParetoStudy, study
-from generator.pareto.tables import area_sentence, best_at_table, heading, points_table
+from generator.pareto.tables import area_sentence, best_at_table, counted, points_table
 from generator.report.content import (
     Block,
     Cell,
@@ -139,10 +139,9 @@ def _frontier(
     runs: RunList,
     id: str = "frontier",  # noqa: A002
 ) -> tuple[Block, ...]:
-    lines = list(heading(answer))
     return (
         Paragraph(text=_OF_EACH if answer.question.x.is_setting else _UNBEATEN),
-        Paragraph(text=lines[2]),
+        Paragraph(text=counted(answer)),
         *_mixed(answer),
         _figure(id, frontier_chart(answer), results),
         _points_block(
