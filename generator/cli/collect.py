@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from generator.cli.goodput import limit_ns
-from generator.cli.number import FiniteRange
+from generator.cli.number import FiniteRange, limit_ns
 from generator.cli.output import echo, table, talk
 from generator.cli.progress import progress
 from generator.collection.collect import Collection, CollectionOptions

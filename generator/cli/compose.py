@@ -10,8 +10,8 @@ import click
 from generator.cli.measured import files_of_profiles, profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
-from generator.cli.pareto import read_all
 from generator.cli.progress import progress
+from generator.cli.result_files import read_results
 from generator.composition import compose as composing
 from generator.composition.compose import DEFAULT_MARGIN, Composition
 from generator.composition.document import composition_document
@@ -94,7 +94,7 @@ def compose(
         others = [against] if against else []
         keep_inputs(write, results, *others, *files_of_profiles(profiles))
     phases = read_phases(
-        read_all((results,)),
+        read_results(results),
         read.workload,
         read.cluster.gpu,
         planned=_planned(target),
