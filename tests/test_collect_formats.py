@@ -327,7 +327,7 @@ def test_failed_requests_of_a_share(tmp_path: Path) -> None:
         (
             {
                 "error_request_count": {"unit": "requests", "avg": 40.0},
-                "benchmark_duration": {"unit": "sec", "avg": 3.0},
+                "benchmark_duration": {"unit": "ms", "avg": 3000.0},
             },
             3.0,
         ),

@@ -102,7 +102,7 @@ def _measurement(
     """The measurement; ``took_s`` is for a run without a response, which has no duration."""
     requests = _requests(metrics)
     completed = requests.completed
-    if not completed and metrics.value("benchmark_duration", "sec") is None and took_s is not None:
+    if not completed and took_s is not None and "benchmark_duration" not in metrics:
         duration_s = checked_duration(took_s, "end_time - start_time")
     else:
         duration_s = checked_duration(metrics.seconds("benchmark_duration"), "benchmark_duration")
