@@ -123,7 +123,7 @@ def _rest(study: ParetoStudy, x: Axis | None, styles: dict[str, int]) -> Iterato
     others = [curve for curve in study.curves if curve.label not in styles]
     if others:
         marks = _unlabelled([_mark(each, x) for curve in others for each in curve.points])
-        name = f"{len(others)} others"
+        name = plural(len(others), "other")
         yield Series(name=name, marks=marks, style=None, line=Line.NONE)
 
 

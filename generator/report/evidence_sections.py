@@ -58,7 +58,7 @@ def invalid_section(inputs: ReportInputs, runs: RunList) -> Section:
     """Points that stand on no frontier, with their reasons."""
     invalid = [point for point in inputs.points if not point.is_valid]
     if not invalid:
-        text = f"None of the {len(inputs.points):,} points is invalid."
+        text = f"{plural(len(inputs.points), 'point')}, none of them invalid."
         return Section(id="invalid", title="Invalid points", blocks=(Paragraph(text=text),))
     counts = Counter(each.code for point in invalid for each in point.invalid)
     counted = ", ".join(f"{count} {code}" for code, count in sorted(counts.items()))

@@ -11,6 +11,7 @@ from generator.report.runs import RunList
 from generator.report.source_sections import runs_block
 from generator.results.point import Origin
 from generator.results.wording import origins_label
+from generator.wording import plural
 
 
 def frontier_page(
@@ -20,7 +21,10 @@ def frontier_page(
     x, y = answer.question.x, answer.question.y
     return Page(
         title=f"{y.title} and {x.title.lower()}",
-        lead=f"{len(answer.points)} points of {len(answer.curves)} curves, from {results}.",
+        lead=(
+            f"{plural(len(answer.points), 'point')} of {plural(len(answer.curves), 'curve')}, from"
+            f" {results}."
+        ),
         origin=origins_label(answer.origins),
         is_measured=answer.origins == (Origin.MEASURED,),
         key_figures=(),

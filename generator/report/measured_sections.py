@@ -23,6 +23,7 @@ from generator.report.inputs import ReportInputs
 from generator.report.runs import RunList
 from generator.results.contract import mixed_note
 from generator.results.point import MeasuredPoint
+from generator.wording import plural
 
 _MOST_ROWS = 60
 _LEAD = (
@@ -55,7 +56,7 @@ def missing_curves(inputs: ReportInputs) -> Iterator[Section]:
     """What stands in the place of curves where valid points of deployments have none."""
     valid = [p for p in inputs.points if p.is_valid and p.subject.phase in SERVING]
     if valid:
-        text = f"No curve and no frontier: {len(valid):,} valid points have {_X.lacks}."
+        text = f"No curve and no frontier: {_X.lacks} in {plural(len(valid), 'valid point')}."
         yield Section(
             id="curves", title="Each deployment", blocks=(Paragraph(text=text, is_alert=True),)
         )

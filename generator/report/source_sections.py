@@ -11,6 +11,7 @@ from generator.report.content import Cell, Commands, Paragraph, Section, TableBl
 from generator.report.inputs import ReportInputs
 from generator.report.runs import RunFile, RunList
 from generator.results.point import Origin
+from generator.wording import plural
 
 _MOST_UNKNOWN_RECIPES = 60
 _MOST_RUNS = 100
@@ -136,7 +137,7 @@ def _file_notes(inputs: ReportInputs, runs: RunList, answer: ParetoStudy | None)
     missing = len({(point.folder, point.run) for point in inputs.points}) - len(runs)
     if missing:
         yield (
-            f"{missing:,} runs whose points no table above shows are left out;"
+            f"Left out: {plural(missing, 'run')} whose points no table above shows;"
             f" {inputs.results_file} names the files of each."
         )
     if answer is not None and answer.left_out:
