@@ -130,14 +130,7 @@ def read_phases(
             read[point.subject.phase].append(_phase_point(point, workload))
         except InvalidInput as error:
             problems += error.problems
-    problems += [
-        Problem(
-            message=f"no valid result of a {phase} study",
-            hint=f"run the recipes of the spec's studies.{phase} and collect them",
-        )
-        for phase in PHASES
-        if not read[phase] and not problems
-    ]
+    problems = problems or [_unmeasured(phase) for phase in PHASES if not read[phase]]
     if problems:
         raise InvalidInput(dict.fromkeys(problems))
     return Phases(
@@ -149,6 +142,13 @@ def read_phases(
             *_changed(valid, planned or {}),
             *_notes(of_phases, workload),
         ),
+    )
+
+
+def _unmeasured(phase: str) -> Problem:
+    return Problem(
+        message=f"no valid result of a {phase} study",
+        hint=f"run the recipes of the spec's studies.{phase} and collect them",
     )
 
 
