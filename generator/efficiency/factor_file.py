@@ -49,6 +49,7 @@ def read_factors(path: Path) -> Factors:
     return Factors(
         efficiencies=tuple(msgspec.convert(entry, Efficiency) for entry in entries),
         acceptance=tuple(msgspec.convert(entry, MeasuredAcceptance) for entry in accepted),
+        file=str(path),
     )
 
 
