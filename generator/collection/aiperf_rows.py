@@ -13,7 +13,7 @@ import numpy as np
 from generator.collection.aiperf_metrics import ms_per_unit
 from generator.collection.request_times import GapCollector, ServedRequests, latencies_of
 from generator.collection.streamed_json import open_binary
-from generator.collection.unusable import DAMAGED, STRICT_DECODER, Unusable, checked_number
+from generator.collection.unusable import DAMAGED, Unusable, checked_number, decode_json
 from generator.goodput.aiperf_rows import aiperf_failure, is_aiperf_warm_up
 from generator.goodput.clocks import BadRow
 from generator.results.point import Latencies
@@ -63,7 +63,7 @@ def read_rows(path: Path, on_chunk: Callable[[], None] = lambda: None) -> RowTim
 
 def _add(collector: _Rows, line: bytes, number: int) -> None:
     try:
-        row = STRICT_DECODER.decode(line.decode("utf-8"))
+        row = decode_json(line.decode("utf-8"))
         collector.add(row)
     except BadRow as error:
         raise Unusable(f"line {number}: {error}") from error

@@ -163,8 +163,10 @@ class _Collector:
 
     def _name(self, path: Path) -> str:
         """A file by its path below what was named; a sweep above that by its own."""
-        is_below = path.is_relative_to(self._base)
-        return path.relative_to(self._base).as_posix() if is_below else str(path)
+        name, below = str(path), f"{self._base}{os.sep}"
+        if name.startswith(below):
+            return name.removeprefix(below)
+        return "." if path == self._base else name
 
 
 def _scored_points(readings: Iterable[RunReading]) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from generator.collection.unusable import DAMAGED, STRICT_DECODER, Unusable
+from generator.collection.unusable import DAMAGED, Unusable, decode_json
 from generator.files import os_problem
 
 _CHUNK_BYTES = 4 * 2**20
@@ -142,7 +142,7 @@ class StreamedObject:
     def _decode(self, span: tuple[int, int]) -> Any:
         start, self._at = span
         try:
-            return STRICT_DECODER.decode(self._buffer[start : span[1]].decode("utf-8"))
+            return decode_json(self._buffer[start : span[1]].decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise Unusable(f"is not JSON: {DAMAGED}") from error
 

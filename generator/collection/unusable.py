@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
+
 from generator.files import MAX_FILE_BYTES, os_problem
 from generator.results.figure_range import GREATEST, SHORTEST_S
 
@@ -25,7 +27,18 @@ def refuse_constant(name: str) -> NoReturn:
     raise Unusable(f"{name} is no number")
 
 
-STRICT_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+_STRICT_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+
+
+def decode_json(text: str) -> Any:
+    """The value that JSON text is; raises Unusable for NaN, and what json raises.
+
+    msgspec is several times as fast; what it does not take, json does, or knows better why not.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return _STRICT_DECODER.decode(text)
 
 
 def read_json_object(path: Path, most_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
@@ -49,7 +62,7 @@ def json_object(content: bytes | str) -> dict[str, Any]:
     """The object that JSON text is; raises Unusable for anything else, NaN included."""
     try:
         text = content if isinstance(content, str) else content.decode("utf-8")
-        document = STRICT_DECODER.decode(text)
+        document = decode_json(text)
     except UnicodeDecodeError as error:
         raise Unusable("is not UTF-8 text") from error
     except json.JSONDecodeError as error:

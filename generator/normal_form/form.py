@@ -50,11 +50,12 @@ class NormalForm:
 
     def below(self, *path: str | int) -> dict[FieldPath, Any]:
         """The values below a path, by the rest of their paths."""
-        length = len(path)
+        length, last = len(path), path[-1]
         return {
             each[length:]: found.value
             for each, found in self.values.items()
-            if len(each) > length and each[:length] == path
+            # The last step first: it rules out most paths without making part of them.
+            if len(each) > length and each[length - 1] == last and each[:length] == path
         }
 
     def args(self, role: str) -> dict[str, Any]:

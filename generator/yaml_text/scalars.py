@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import TypeAlias
 
 import yaml
@@ -125,6 +126,7 @@ def _means_something_else(text: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)  # recipes are of the same few hundred words
 def _kind_in_yaml_1_1(text: str) -> str | None:
     """``int``, ``bool``, ``timestamp`` and so on, or None for text, as PyYAML resolves it."""
     for tag, pattern in _RESOLVERS.get(text[:1], []):
