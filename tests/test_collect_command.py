@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 
 from generator.cli import main
 from generator.collection.allocated import allocated_gpus
+from generator.collection.collect import CollectionOptions, _Collector
 from generator.collection.ran_recipe import read_ran_recipe
 from generator.collection.worker_logs import WorkerLogs
 from generator.documents import parse_document, read_document
@@ -515,6 +516,22 @@ def test_a_pipe_among_the_files_is_named_and_not_waited_for(tmp_path: Path, name
     points, result = collected(tmp_path / "out")
     assert 8 in points
     assert f"2/{name}: is no regular file" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("folders", "path", "name"),
+    [
+        (["/data/a", "/data/b"], "/data/a/1/config.yaml", "a/1/config.yaml"),
+        (["/data/a", "/data/ab"], "/data/ab/1", "ab/1"),
+        (["/data/a", "/scratch/b"], "/data/a/1", "data/a/1"),
+        (["/data/a"], "/data/a", "."),
+        (["/data/a"], "/data/ab/1", "/data/ab/1"),
+    ],
+)
+def test_files_are_called_from_what_the_folders_share(
+    folders: list[str], path: str, name: str
+) -> None:
+    assert _Collector([*map(Path, folders)], CollectionOptions())._name(Path(path)) == name
 
 
 @pytest.mark.parametrize("name", ["config.yaml", REPORT])

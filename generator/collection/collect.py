@@ -163,7 +163,7 @@ class _Collector:
 
     def _name(self, path: Path) -> str:
         """A file by its path below what was named; a sweep above that by its own."""
-        name, below = str(path), f"{self._base}{os.sep}"
+        name, below = str(path), f"{str(self._base).rstrip(os.sep)}{os.sep}"
         if name.startswith(below):
             return name.removeprefix(below)
         return "." if path == self._base else name
