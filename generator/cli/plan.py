@@ -113,8 +113,7 @@ def plan(
         _explain(subject, question, layout, as_json=as_json)
         return
     if write is not None:
-        of_factors = [Path(factors.file)] if factors.file else []
-        keep_inputs(write, *files_of_profiles(profiles), *of_factors)
+        keep_inputs(write, *files_of_profiles(profiles))
     with progress("planning") as tick:
         made = make_plan(subject, question, tick)
     _answer(made, write, out, as_json=as_json)

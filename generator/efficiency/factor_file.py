@@ -49,7 +49,6 @@ def read_factors(path: Path) -> Factors:
     return Factors(
         efficiencies=tuple(msgspec.convert(entry, Efficiency) for entry in entries),
         acceptance=tuple(msgspec.convert(entry, MeasuredAcceptance) for entry in accepted),
-        file=str(path),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
@@ -94,14 +94,10 @@ class MeasuredAcceptance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
-    """Everything that points of one's own said: efficiencies, and what was accepted of drafts.
-
-    ``file`` is the user's file they were read from.
-    """
+    """Everything that points of one's own said: efficiencies, and what was accepted of drafts."""
 
     efficiencies: tuple[Efficiency, ...] = ()
     acceptance: tuple[MeasuredAcceptance, ...] = ()
-    file: str = field(default="", compare=False)
 
     @property
     def best_known_acceptance(self) -> MeasuredAcceptance | None:
