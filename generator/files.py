@@ -91,14 +91,10 @@ def write_bytes_atomically(path: Path, content: bytes) -> None:
 
 def keep_inputs(out: Path, *inputs: Path) -> None:
     """Raise InvalidInput where an answer would replace a file that it is made of."""
-    try:
-        there = out.stat()
-    except OSError:  # whoever writes it says why it cannot be looked at
-        return
     for path in inputs:
         try:
-            is_same = os.path.samestat(there, path.stat())
-        except OSError:  # as whoever reads it does
+            is_same = out.samefile(path)
+        except OSError:  # whoever reads or writes it says why it cannot be looked at
             continue
         if is_same:
             message = "is what this is made of, which it would replace"
