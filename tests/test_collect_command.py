@@ -534,15 +534,6 @@ def test_files_are_called_from_what_the_folders_share(
     assert _Collector([*map(Path, folders)], CollectionOptions())._name(Path(path)) == name
 
 
-@pytest.mark.parametrize("name", ["config.yaml", REPORT])
-def test_results_replace_no_file_that_they_are_from(tmp_path: Path, name: str) -> None:
-    path = write_run(tmp_path / "out/1", sa_bench(4)) / name
-    before = path.read_bytes()
-    done = run(tmp_path / "out", "--out", path)
-    assert (done.exit_code, "which it would replace" in done.stderr) == (3, True)
-    assert path.read_bytes() == before
-
-
 def test_a_pipe_for_a_marker_leaves_the_run_out(tmp_path: Path) -> None:
     write_run(tmp_path / "out/1", sa_bench(8))
     os.mkfifo(write_run(tmp_path / "out/2", sa_bench(16)) / "pdrecipe-run.json")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +22,9 @@ from generator.collection.collection_view import (
     summary,
 )
 from generator.errors import InvalidInput, Problem, one_line
-from generator.files import keep_inputs
 from generator.goodput.acceptance import Limits
 from generator.results.point import Origin
 from generator.results.point_file import write_points
-from generator.results.sources import files_of
 from generator.spec.reader import load_spec
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -100,7 +97,6 @@ def collect(
         message = "no point was collected"
         hint = "each run folder needs its config.yaml and the reports of its benchmark"
         raise InvalidInput([*collection.problems, Problem(message=message, hint=hint)])
-    keep_inputs(out, *_files_of(collection), *([spec] if spec else []))
     folder = _folder_from(collection.base, out)
     write_points(out, (replace(point, folder=folder) for point in collection.points))
     if as_json:
@@ -110,17 +106,6 @@ def collect(
     for problem in collection.problems:
         talk(f"{click.style('warning', fg='yellow')}: {problem}")
     talk(f"{summary(collection)}: {out}")
-
-
-def _files_of(collection: Collection) -> Iterator[Path]:
-    """The files that the points are from."""
-    names = {
-        file
-        for point in collection.points
-        for group, source in point.sources.items()
-        for file in files_of(group, source)
-    }
-    return (collection.base / name for name in sorted(names))
 
 
 def _folder_from(base: Path, out: Path) -> str:

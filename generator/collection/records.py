@@ -15,7 +15,6 @@ from generator.collection.validity import invalidities
 from generator.results.figure_range import check_figures
 from generator.results.point import Accuracy, MeasuredPoint, Subject
 from generator.results.run_marker import MARKER_FILE
-from generator.results.sources import source_of
 
 Name = Callable[[Path], str]
 """A file as records call it."""
@@ -131,9 +130,9 @@ def _sources(
     if measured.goodput is not None:
         found["goodput"] = found["latencies"]
     if accuracy_runs:
-        found["accuracy"] = source_of(sorted(name(each.file) for each in accuracy_runs))
+        found["accuracy"] = ", ".join(sorted(name(each.file) for each in accuracy_runs))
     if measured.preemptions is not None:
         found["preemptions"] = name(reading.run.path / MARKER_FILE)
     elif _preemptions(reading, measured) is not None:
-        found["preemptions"] = source_of(name(each) for each in reading.log_files)
+        found["preemptions"] = ", ".join(name(each) for each in reading.log_files)
     return found

@@ -14,8 +14,8 @@ from generator.documents import read_document
 from generator.errors import InvalidInput, NothingFits
 from generator.estimation import Estimate
 from generator.model_summary.summary import ModelSummary, summarize_model
+from generator.report.runs import files_of
 from generator.results.point import MeasuredPoint
-from generator.results.sources import files_of
 from generator.sweep.points import recipe_digest
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from generator.pareto.selection import AxisPoint
 from generator.report.content import Cell
 from generator.results.point import MeasuredPoint
-from generator.results.sources import files_of
 
 _JOINED = ", "
+_OF_SEVERAL_FILES = frozenset({"accuracy", "preemptions"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,11 @@ class RunList:
                 for file, (groups, of) in named.files.items()
             ]
             yield named.number, named.run, files
+
+
+def files_of(group: str, source: str) -> list[str]:
+    """The files of a group of figures: a score or a count of preemptions is from several."""
+    return source.split(_JOINED) if group in _OF_SEVERAL_FILES else [source]
 
 
 def _ranges(numbers: Sequence[int]) -> str:
