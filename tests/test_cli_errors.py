@@ -566,9 +566,6 @@ def test_spec_folder_is_the_committed_model(folder: Path, repository: Path) -> N
     assert (folder / "model" / "config.json").read_bytes() == committed
 
 
-PROFILE = ("--profile", "measured.yaml")
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -578,10 +575,6 @@ PROFILE = ("--profile", "measured.yaml")
         ("compose", "results.jsonl", "spec.yaml", "--write", "results.jsonl"),
         ("compose", "results.jsonl", "spec.yaml", "--against", "old.yaml", "--write", "old.yaml"),
         ("calibrate", "--results", "results.jsonl", "--out", "./results.jsonl"),
-        ("report", "results.jsonl", "spec.yaml", *PROFILE, "--out", "measured.yaml"),
-        ("next", "results.jsonl", "spec.yaml", *PROFILE, "--write", "measured.yaml"),
-        ("compose", "results.jsonl", "spec.yaml", *PROFILE, "--write", "measured.yaml"),
-        ("plan", "spec.yaml", *PROFILE, "--write", "measured.yaml"),
     ],
     ids=" ".join,
 )
@@ -594,10 +587,7 @@ def test_no_answer_replaces_what_it_is_made_of(
     (specs.parent / "models").symlink_to(REPOSITORY / "recipes/models")
     spec = (REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml").read_bytes()
     results = (REPOSITORY / "tests/data/studies/qwen38_synthetic.jsonl").read_bytes()
-    measured = (REPOSITORY / "generator/data/measured/qwen3.8-2.4t-gb300.yaml").read_bytes()
-    before = {
-        "results.jsonl": results, "spec.yaml": spec, "old.yaml": spec, "measured.yaml": measured,
-    }  # fmt: skip
+    before = {"results.jsonl": results, "spec.yaml": spec, "old.yaml": spec}
     for name, content in before.items():
         (specs / name).write_bytes(content)
     monkeypatch.chdir(specs)

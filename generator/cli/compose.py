@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from generator.cli.measured import files_of_profiles, profile_option
+from generator.cli.measured import profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.progress import progress
@@ -91,8 +91,7 @@ def compose(
     target = sizing_basis(read, profiles)
     other = load_spec(against) if against else None
     if write is not None:
-        others = [against] if against else []
-        keep_inputs(write, results, *others, *files_of_profiles(profiles))
+        keep_inputs(write, results, *([against] if against else []))
     phases = read_phases(
         read_results(results),
         read.workload,

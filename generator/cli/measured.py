@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,6 @@ def _read(
 ) -> tuple[MeasuredProfile, ...]:
     """Every start-up in the files, in their order."""
     return tuple(profile for file in files for profile in read_profiles(file))
-
-
-def files_of_profiles(profiles: Iterable[MeasuredProfile]) -> tuple[Path, ...]:
-    """The files that --profile named, each once."""
-    return tuple(dict.fromkeys(Path(each.file) for each in profiles))
 
 
 def profile_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from generator.cli.measured import files_of_profiles, profile_option
+from generator.cli.measured import profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.result_files import read_results
@@ -84,7 +84,7 @@ def next(  # noqa: A001 - the command's name
     whose contracts differ are refused (exit code 3), unless --mix.
     """
     if write is not None:
-        keep_inputs(write, results, *files_of_profiles(profiles))
+        keep_inputs(write, results)
     estimate = estimate_spec(spec, profiles)
     limits = StopLimits(
         variation=variation,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from generator.cli.efficiency import efficiency_option
-from generator.cli.measured import files_of_profiles, profile_option
+from generator.cli.measured import profile_option
 from generator.cli.output import definitions, echo, paragraph, table, talk
 from generator.cli.progress import progress
 from generator.efficiency.cited_view import cited_notes, cited_table
@@ -20,7 +20,7 @@ from generator.enumeration.base_spec import subject_of_model, subject_of_spec
 from generator.enumeration.subject import ModelQuestion, Subject
 from generator.errors import InvalidInput
 from generator.facts import MeasuredProfile
-from generator.files import keep_inputs, write_bytes_atomically, write_text_atomically
+from generator.files import write_bytes_atomically, write_text_atomically
 from generator.parallel import parse_layout
 from generator.planning.latency import Limits
 from generator.planning.plan import Plan, Question, make_plan, question_problems
@@ -112,8 +112,6 @@ def plan(
             raise click.UsageError("--why judges one layout: leave --write and --out out")
         _explain(subject, question, layout, as_json=as_json)
         return
-    if write is not None:
-        keep_inputs(write, *files_of_profiles(profiles))
     with progress("planning") as tick:
         made = make_plan(subject, question, tick)
     _answer(made, write, out, as_json=as_json)

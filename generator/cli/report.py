@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from generator import __version__
-from generator.cli.measured import files_of_profiles, profile_option
+from generator.cli.measured import profile_option
 from generator.cli.output import talk
 from generator.cli.progress import progress
 from generator.cli.result_files import read_results
@@ -47,7 +47,7 @@ def report(
     deployment's curve, the frontier, accuracy, invalid points, what was held fixed, recipes, how to
     reproduce it, and for each figure the file it is from.
     """
-    keep_inputs(out, results, spec, *files_of_profiles(profiles))
+    keep_inputs(out, results, spec)
     with progress("writing the page") as tick:
         tick("reading results")
         points = read_results(results)
@@ -68,7 +68,7 @@ def report(
             spec_file=str(spec),
             model_file=os.path.normpath(found.model_config),
             page_file=str(out),
-            profile_files=tuple(map(str, files_of_profiles(profiles))),
+            profile_files=tuple(dict.fromkeys(each.file for each in profiles)),
             links=source_links(points, results.resolve().parent, out.parent),
             version=__version__,
             may_mix=may_mix,
