@@ -44,6 +44,36 @@ class Estimate:
     studies: Studies
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingBasis:
+    """A spec and what its engines are sized with.
+
+    ``profiles`` are the measured start-ups to look in before the package's own.
+    """
+
+    spec: Spec
+    architecture: ModelArchitecture
+    gpu: Gpu
+    defaults: EngineDefaults
+    profiles: tuple[MeasuredProfile, ...] = ()
+
+
+def sizing_basis(spec: Spec, profiles: tuple[MeasuredProfile, ...] = ()) -> SizingBasis:
+    """What a spec names; raises InvalidInput with every name that leads nowhere.
+
+    ``profiles`` are looked in before those that the spec names.
+    """
+    architecture, accelerator, defaults = _named_by(spec)
+    named = (profile for path in spec.profiles for profile in read_profiles(path))
+    return SizingBasis(
+        spec=spec,
+        architecture=architecture,
+        gpu=accelerator,
+        defaults=defaults,
+        profiles=(*profiles, *named),
+    )
+
+
 def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Estimate:
     """Read a spec, derive its recipes and evaluate every engine of them.
 
@@ -51,19 +81,18 @@ def estimate_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> Est
     Raises InvalidInput or NothingFits with every problem of the file that could be found.
     """
     spec = load_spec(path)
-    architecture, accelerator, defaults = named_by(spec)
-    derivation = derive(spec, architecture, defaults)
+    basis = sizing_basis(spec, profiles)
+    derivation = derive(spec, basis.architecture, basis.defaults)
     workload = replace(spec.workload, random_range_ratio=_random_range_ratio(spec))
-    measured = (*profiles, *profiles_of(spec))
-    studies = plan_studies(spec, architecture, accelerator, defaults, measured)
+    studies = planned_studies(basis)
     try:
         capacities = capacity_of_engines(
             derivation.engines,
-            architecture,
-            accelerator,
-            defaults,
+            basis.architecture,
+            basis.gpu,
+            basis.defaults,
             workload,
-            measured,
+            basis.profiles,
         )
     except NothingFits as error:
         raise NothingFits(_placed(spec, derivation, error)) from None
@@ -75,13 +104,16 @@ def study_probes(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> tupl
     spec = load_spec(path)
     if not spec.studies:
         return ()
-    architecture, accelerator, defaults = named_by(spec)
-    measured = (*profiles, *profiles_of(spec))
-    studies = plan_studies(spec, architecture, accelerator, defaults, measured)
+    studies = planned_studies(sizing_basis(spec, profiles))
     return tuple(study.probe for study in studies.planned)
 
 
-def named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:
+def planned_studies(basis: SizingBasis) -> Studies:
+    """The phase studies of a spec: those that can run, and those that cannot with the reason."""
+    return plan_studies(basis.spec, basis.architecture, basis.gpu, basis.defaults, basis.profiles)
+
+
+def _named_by(spec: Spec) -> tuple[ModelArchitecture, Gpu, EngineDefaults]:
     """What a spec names; raises InvalidInput with every name that leads nowhere."""
     problems: list[Problem] = []
 
@@ -143,11 +175,6 @@ def _placed(spec: Spec, derivation: Derivation, error: NothingFits) -> list[Prob
         for problem in error.problems
     )
     return sorted(placed, key=lambda problem: problem.line)
-
-
-def profiles_of(spec: Spec) -> tuple[MeasuredProfile, ...]:
-    """The measured start-ups in the files that a spec names."""
-    return tuple(profile for path in spec.profiles for profile in read_profiles(path))
 
 
 def _random_range_ratio(spec: Spec) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 FieldPath: TypeAlias = tuple[str | int, ...]
@@ -61,6 +61,17 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 def _letters(word: str) -> str:
     return word.lower().replace("_", "-")
+
+
+def first_of(names: Iterable[str]) -> str:
+    """The first name in order, and how many more there are: ``a and 2 more``."""
+    first, *rest = sorted(names)
+    return f"{first} and {len(rest)} more" if rest else first
+
+
+def as_below(lines: Sequence[int]) -> str:
+    """How many more lines have the fault of the first: ``, as 2 more below it``; empty for none."""
+    return f", as {len(lines) - 1:,} more below it" if len(lines) > 1 else ""
 
 
 def plural(count: int, noun: str) -> str:

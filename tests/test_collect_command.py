@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from jsonschema import Draft202012Validator
 
 from generator.cli import main
 from generator.collection.allocated import allocated_gpus
+from generator.collection.collect import CollectionOptions, _Collector
 from generator.collection.ran_recipe import read_ran_recipe
+from generator.collection.worker_logs import WorkerLogs
 from generator.documents import parse_document, read_document
 from generator.normal_form import normal_form
 from generator.recipe.expansion import variants
@@ -182,6 +185,13 @@ def test_worker_logs_tell_versions_and_preemptions(tmp_path: Path) -> None:
     assert points[4].preemptions == 2  # the interval is 00:15:49 to 00:15:51
     assert points[4].contract["vllm.version"] == "0.26.1"
     assert points[4].sources["versions"] == "1/logs/n1_decode_w0.out"
+
+
+def test_a_point_may_last_over_new_year() -> None:
+    """The stamps of vLLM have no year; lines come up to 10 s after what they count."""
+    reports = (((12, 31, 23, 59, 50), 3), ((1, 1, 0, 0, 15), 4), ((1, 1, 0, 5, 0), 9))
+    started = datetime(2026, 12, 31, 23, 59, 40)  # noqa: DTZ001 - the client's clock has no zone
+    assert WorkerLogs(reports=reports).preemptions(started, 30) == 7
 
 
 def test_no_preemptions_in_the_logs_are_no_zero(tmp_path: Path) -> None:
@@ -517,6 +527,22 @@ def test_a_pipe_among_the_files_is_named_and_not_waited_for(tmp_path: Path, name
     points, result = collected(tmp_path / "out")
     assert 8 in points
     assert f"2/{name}: is no regular file" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("folders", "path", "name"),
+    [
+        (["/data/a", "/data/b"], "/data/a/1/config.yaml", "a/1/config.yaml"),
+        (["/data/a", "/data/ab"], "/data/ab/1", "ab/1"),
+        (["/data/a", "/scratch/b"], "/data/a/1", "data/a/1"),
+        (["/data/a"], "/data/a", "."),
+        (["/data/a"], "/data/ab/1", "/data/ab/1"),
+    ],
+)
+def test_files_are_called_from_what_the_folders_share(
+    folders: list[str], path: str, name: str
+) -> None:
+    assert _Collector([*map(Path, folders)], CollectionOptions())._name(Path(path)) == name
 
 
 def test_a_pipe_for_a_marker_leaves_the_run_out(tmp_path: Path) -> None:

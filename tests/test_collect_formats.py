@@ -31,7 +31,7 @@ from generator.collection.streamed_json import StreamedObject
 from generator.collection.unusable import Unusable
 from generator.documents import read_document
 from generator.goodput.acceptance import Limits, assess, whole_window
-from generator.goodput.trace import NS_PER_MS, NS_PER_S
+from generator.goodput.trace import NS_PER_MS, NS_PER_S, Outcome
 from generator.goodput.trace_file import read_trace
 from generator.results.distribution import distribution
 from generator.results.point import Goodput, Requests, Tokens
@@ -327,7 +327,7 @@ def test_failed_requests_of_a_share(tmp_path: Path) -> None:
         (
             {
                 "error_request_count": {"unit": "requests", "avg": 40.0},
-                "benchmark_duration": {"unit": "sec", "avg": 3.0},
+                "benchmark_duration": {"unit": "ms", "avg": 3000.0},
             },
             3.0,
         ),
@@ -425,6 +425,25 @@ def test_rows_give_latencies_without_warmup(tmp_path: Path) -> None:
     assert measured.timing == Timing(summed_ms=130, reported_ms=130)
 
 
+@pytest.mark.parametrize(
+    ("failed", "outcome"),
+    [
+        (aiperf_row(was_cancelled=True), Outcome.CANCELLED),
+        ({**aiperf_row(), "error": {"code": 429}}, Outcome.REJECTED),
+        ({**aiperf_row(), "error": {"code": 500}}, Outcome.FAILED),
+        ({**aiperf_row(), "error": {}, "metrics": {}}, Outcome.FAILED),
+    ],
+)
+def test_both_readers_of_rows_take_the_same_requests_for_failed(
+    tmp_path: Path, failed: dict[str, Any], outcome: Outcome
+) -> None:
+    measured = with_rows(tmp_path, [{**aiperf_row(), "error": None}, failed, aiperf_row()])
+    assert measured.served is not None
+    assert measured.served.ttft_ms.tolist() == [100.0, 100.0]
+    requests = read_trace(tmp_path / "profile_export.jsonl").requests
+    assert [each.outcome for each in requests] == [Outcome.COMPLETED, outcome, Outcome.COMPLETED]
+
+
 @pytest.mark.parametrize("phase", ["warmup", "ramp"])
 def test_only_the_measured_phase_counts_for_every_reader(tmp_path: Path, phase: str) -> None:
     rows = [aiperf_row(phase), aiperf_row(), aiperf_row()]
@@ -437,6 +456,20 @@ def test_only_the_measured_phase_counts_for_every_reader(tmp_path: Path, phase: 
 def test_a_row_of_no_phase_is_named(tmp_path: Path) -> None:
     measured = with_rows(tmp_path, [aiperf_row(), aiperf_row(benchmark_phase=None)])
     assert "line 2: metadata.benchmark_phase is missing" in measured.remarks[0]
+
+
+def test_an_answer_of_no_token_is_no_goodput_to_either_reader(tmp_path: Path) -> None:
+    """AIPerf times a first chunk whose text is empty and counts no token of it."""
+    empty = aiperf_row()
+    empty["metrics"]["output_sequence_length"]["value"] = 0
+    limits = Limits(ttft_ns=NS_PER_S, max_gap_ns=NS_PER_S)
+    goodput = with_rows(tmp_path, [aiperf_row(), empty]).judged(limits).goodput
+    assert goodput is not None
+    assert goodput.requests_per_s == 1 / 6  # the summary's interval
+    trace = read_trace(tmp_path / "profile_export.jsonl")
+    window = whole_window(trace)
+    assert window is not None
+    assert assess(trace, limits, window).passed == 1
 
 
 # aiperf_row: 100 ms to the first of three tokens, the longer gap is 20 ms; two requests in 6 s.

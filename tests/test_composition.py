@@ -17,13 +17,13 @@ from generator.collection.ran_recipe import read_ran_recipe
 from generator.composition.compose import Composition, compose
 from generator.composition.explanation import choice_reasons
 from generator.composition.grouping import group_candidates
-from generator.composition.pairs import PairCapacity, Target
+from generator.composition.pairs import PairCapacity
 from generator.composition.phase_frontier import decode_at, frontier, prefill_at
 from generator.composition.phase_points import EngineKind, PhasePoint, Phases, read_phases
 from generator.composition.proposals import Candidate, Choice
 from generator.composition.rate_matching import RateMatch, match_rates
 from generator.errors import NothingFits
-from generator.estimation import named_by
+from generator.estimation import SizingBasis, sizing_basis
 from generator.results.point import Invalidity, MeasuredPoint, Origin
 from generator.results.point_file import points_text, read_points
 from generator.spec.reader import load_spec
@@ -49,9 +49,8 @@ def phases(spec: Spec) -> Phases:
     return read_phases(points(), spec.workload, spec.cluster.gpu)
 
 
-def target(spec: Spec) -> Target:
-    architecture, gpu, defaults = named_by(spec)
-    return Target(spec=spec, architecture=architecture, gpu=gpu, defaults=defaults, profiles=())
+def target(spec: Spec) -> SizingBasis:
+    return sizing_basis(spec)
 
 
 @pytest.fixture(scope="module")
@@ -670,7 +669,7 @@ def test_results_of_different_contracts(
     assert asked.exit_code == 3
     assert f"runs of different contracts, {key}: " in asked.stderr
     mixed = run("compose", str(results), str(QWEN38), "--mix")
-    assert f"MIXED: the results do not share one contract, {key}: " in mixed.stdout
+    assert f"MIXED: these runs do not share one contract, {key}: " in mixed.stdout
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generator.collection.collect import Wishes, collect
+from generator.collection.collect import CollectionOptions, collect
 from generator.results.point import Origin
 from tests.conftest import REPOSITORY
 from tests.synthetic_runs import RUNS, run_files
@@ -23,7 +23,7 @@ def test_the_committed_runs_are_the_stated_model_s() -> None:
 
 
 def test_every_load_of_them_is_a_point() -> None:
-    found = collect([FOLDER], Wishes(origin=Origin.SYNTHETIC))
+    found = collect([FOLDER], CollectionOptions(origin=Origin.SYNTHETIC))
     assert found.problems == ()
     assert {(point.run, point.subject.concurrency) for point in found.points} == {
         (str(job), load) for job, run in RUNS.items() for load in run.loads

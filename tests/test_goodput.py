@@ -244,8 +244,11 @@ def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
     [
         pytest.param('[\n{"sent": 0, "tokens": []},\n3]', 3, "not a JSON object", id="element"),
         pytest.param("[\n\n{,", 3, "not JSON from here on", id="syntax"),
-        pytest.param("[", 1, "not JSON from here on", id="open"),
+        pytest.param("[", 1, "the file is cut short", id="open"),
         pytest.param('[{"sent": 0, "tokens": []}', 1, "the file is cut short", id="no end"),
+        pytest.param(
+            '[\n{"sent": 0, "tokens": []}\n', 2, "the file is cut short", id="no end, lines"
+        ),
         pytest.param('[{"sent": 0, "tokens": []},\n]', 2, "not JSON from here on", id="comma"),
         pytest.param('[{"sent": 0, "tokens": []}]\n[]', 2, "not JSON from here on", id="two"),
         pytest.param('[{"sent": 0, "tokens": []} {', 1, "not JSON from here on", id="no comma"),

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from generator.documents import read_document
 from generator.errors import InvalidInput
-from generator.estimation import estimate_spec
+from generator.estimation import estimate_spec, planned_studies, sizing_basis
 from generator.results.distribution import Distribution
 from generator.results.point import (
     Goodput,
@@ -30,9 +30,8 @@ from generator.results.point_file import points_text
 from generator.spec.reader import load_spec
 from generator.stopping.ladders import Capacity, Ladder, planned_ladders
 from generator.stopping.next_runs import Answer, NextRuns, next_runs
-from generator.stopping.room import highest_held, room_beyond, sizing_of_spec
+from generator.stopping.room import highest_held, room_beyond
 from generator.stopping.rules import Rule, StopLimits
-from generator.studies.ladders import plan_studies
 from generator.sweep.points import recipe_digest
 from tests.conftest import REPOSITORY
 from tests.small_specs import SPEC, edited, run, spec_folder
@@ -118,7 +117,7 @@ def test_results_of_different_contracts(ladder: Ladder, changes: dict[str, Any],
         "(give fewer results, or --mix to take them together all the same)"
     )
     mixed = next_runs(listed, [ladder], StopLimits(), may_mix=True)
-    assert "MIXED: the results do not share one contract" in mixed.notes[0]
+    assert "MIXED: these runs do not share one contract" in mixed.notes[0]
     assert answers(mixed)[0] == (1, 2, 4)
     # What ran under another recipe is left out anyway.
     other = point(4, 400.0, **{"contract": contract, **changes})
@@ -309,6 +308,11 @@ def test_repeats_give_the_variation(ladder: Ladder) -> None:
     assert answers(verdicts(ladder, steady))[2] == ()
 
 
+def test_a_loss_too_small_to_show_has_no_sign(ladder: Ladder) -> None:
+    reason = only_stop(verdicts(ladder, [point(1, 100_000), point(2, 99_990)]))[1]
+    assert reason == "goodput +0.0% from 1 to 2, variation assumed 3.0%"
+
+
 def test_the_variation_is_that_of_goodput(ladder: Ladder) -> None:
     """Throughput repeats to the token; what of it met the limits does not."""
     limits = Goodput(ttft_ms=1, max_gap_ms=1, requests_per_s=1, tokens_per_s=100)
@@ -468,13 +472,13 @@ def test_what_is_suggested_is_planned_where_it_is_asked_for() -> None:
     """TEP8 sized for 1,024 holds 1,573 requests; sized for 1,573 it does not."""
     spec = load_spec(REPOSITORY / "recipes/specs/qwen3.8-2.4t-gb300-8k1k.yaml")
     (study,) = [each for each in spec.studies if each.engine.file == "decode-tep8"]
-    sizing = sizing_of_spec(spec)
+    basis = sizing_basis(spec)
     for rungs, planned in (((1024, 1573), (1024,)), ((1024, 1552), (1024, 1552))):
         asked = replace(spec, studies=(replace(study, concurrencies=rungs, highest=None),))
-        (found,) = plan_studies(asked, sizing.architecture, sizing.gpu, sizing.defaults).planned
+        (found,) = planned_studies(replace(basis, spec=asked)).planned
         assert found.probe.spec.concurrencies == planned
     last = replace(study.engine, concurrency=1024, concurrencies=(1024,))
-    assert room_beyond(sizing, last) == 1552
+    assert room_beyond(basis, last) == 1552
 
 
 def test_no_rung_beyond_what_another_recipe_beats(ladder: Ladder) -> None:
@@ -575,8 +579,8 @@ def test_results_of_a_changed_recipe_say_nothing(folder: Path) -> None:
     schema = json.loads((REPOSITORY / "schemas/next.schema.json").read_text("utf-8"))
     Draft202012Validator(schema).validate(document)
     assert document["notes"] == [
-        "1 result left out, of recipes that changed since: tiny-a.",
-        "1 result left out, of recipes that are not in this spec.",
+        "Left out: 1 result of recipes that changed since: tiny-a.",
+        "Left out: 1 result of recipes that are not in this spec.",
     ]
     assert {each["answer"] for each in document["points"]} == {"run"}
 

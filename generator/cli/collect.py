@@ -10,11 +10,10 @@ from pathlib import Path
 
 import click
 
-from generator.cli.goodput import limit_ns
-from generator.cli.number import FiniteRange
+from generator.cli.number import FiniteRange, limit_ns
 from generator.cli.output import echo, table, talk
 from generator.cli.progress import progress
-from generator.collection.collect import Collection, Wishes
+from generator.collection.collect import Collection, CollectionOptions
 from generator.collection.collect import collect as collect_runs
 from generator.collection.collection_view import (
     collection_document,
@@ -94,8 +93,10 @@ def collect(
             raise InvalidInput(
                 Problem(message="has no accuracy threshold", hint=hint, source=str(spec))
             )
-    wishes = Wishes(origin=Origin(origin), threshold=threshold, limits=_limits(ttft_ns, max_gap_ns))
-    collection = _collected(folders, wishes)
+    options = CollectionOptions(
+        origin=Origin(origin), threshold=threshold, limits=_limits(ttft_ns, max_gap_ns)
+    )
+    collection = _collected(folders, options)
     if not collection.points:
         message = "no point was collected"
         hint = "each run folder needs its config.yaml and the reports of its benchmark"
@@ -124,7 +125,7 @@ def _limits(ttft_ns: int | None, max_gap_ns: int | None) -> Limits | None:
     return Limits(ttft_ns=ttft_ns, max_gap_ns=max_gap_ns)
 
 
-def _collected(folders: tuple[Path, ...], wishes: Wishes) -> Collection:
+def _collected(folders: tuple[Path, ...], options: CollectionOptions) -> Collection:
     """The collection, with a line on stderr that moves while runs and large files are read."""
     here = ""
     with progress("collecting:") as tick:
@@ -134,7 +135,7 @@ def _collected(folders: tuple[Path, ...], wishes: Wishes) -> Collection:
             here = name
             tick(name)
 
-        told = replace(wishes, on_run=on_run, on_chunk=lambda: tick(f"{here} (large)"))
+        told = replace(options, on_run=on_run, on_chunk=lambda: tick(f"{here} (large)"))
         return collect_runs(folders, told)
 
 

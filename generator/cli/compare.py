@@ -9,7 +9,7 @@ import click
 
 from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table
-from generator.cli.pareto import read_all
+from generator.cli.result_files import read_results
 from generator.pareto.axes import axis
 from generator.run_comparison.comparison import compare_runs
 from generator.run_comparison.view import (
@@ -67,7 +67,7 @@ def compare(
     the samples support it.
     """
     axes = tuple(axis(name, gpu_hour_price) for name in figures)
-    answer = compare_runs(read_all((before,)), read_all((after,)), axes, allow)
+    answer = compare_runs(read_results(before), read_results(after), axes, allow)
     if as_json:
         echo(json.dumps(comparison_document(answer), indent=2))
         return

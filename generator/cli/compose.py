@@ -10,12 +10,11 @@ import click
 from generator.cli.measured import profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
-from generator.cli.pareto import read_all
 from generator.cli.progress import progress
+from generator.cli.result_files import read_results
 from generator.composition import compose as composing
 from generator.composition.compose import DEFAULT_MARGIN, Composition
 from generator.composition.document import composition_document
-from generator.composition.pairs import Target
 from generator.composition.phase_points import read_phases
 from generator.composition.view import (
     comparison_notes,
@@ -27,12 +26,11 @@ from generator.composition.view import (
     saving_notes,
 )
 from generator.composition.written_groups import written_sections
-from generator.estimation import named_by, profiles_of
+from generator.estimation import SizingBasis, planned_studies, sizing_basis
 from generator.facts import MeasuredProfile
 from generator.files import keep_inputs
 from generator.spec.reader import load_spec
 from generator.spec.rewriting import rendering_hint, with_sections, write_spec
-from generator.studies.ladders import plan_studies
 from generator.sweep.rendered_recipes import rendered_digests
 from generator.workload import parse_concurrencies
 
@@ -90,19 +88,12 @@ def compose(
     than the phases' own workloads are refused (exit code 3), unless --mix.
     """
     read = load_spec(spec)
-    architecture, accelerator, defaults = named_by(read)
+    target = sizing_basis(read, profiles)
     other = load_spec(against) if against else None
-    target = Target(
-        spec=read,
-        architecture=architecture,
-        gpu=accelerator,
-        defaults=defaults,
-        profiles=(*profiles, *profiles_of(read)),
-    )
     if write is not None:
         keep_inputs(write, results, *([against] if against else []))
     phases = read_phases(
-        read_all((results,)),
+        read_results(results),
         read.workload,
         read.cluster.gpu,
         planned=_planned(target),
@@ -126,12 +117,9 @@ def compose(
         _show(composition, str(against))
 
 
-def _planned(target: Target) -> dict[str, frozenset[str]]:
+def _planned(target: SizingBasis) -> dict[str, frozenset[str]]:
     """The digests of the spec's studies by the names of their recipes."""
-    studies = plan_studies(
-        target.spec, target.architecture, target.gpu, target.defaults, target.profiles
-    )
-    recipes = [study.probe.recipe for study in studies.planned]
+    recipes = [study.probe.recipe for study in planned_studies(target).planned]
     return {recipe.name: rendered_digests(recipe) for recipe in recipes}
 
 

@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import click
 
+from generator.cli.number import limit_ns, nanoseconds
 from generator.cli.output import echo, paragraph, table
 from generator.errors import InvalidInput, Problem
 from generator.goodput.acceptance import Limits, Window, assess, whole_window
 from generator.goodput.document import goodput_document
-from generator.goodput.trace import NS_PER_MS, NS_PER_S, Trace
+from generator.goodput.trace import NS_PER_S, Trace
 from generator.goodput.trace_file import read_trace
 from generator.goodput.view import contract, headline, latency_table, notes, requests_table
-
-_LONGEST = Decimal(10**11)
-
-
-def _nanoseconds(text: str, unit_ns: int) -> int:
-    """A time written as a decimal number; raises BadParameter for anything else."""
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise click.BadParameter(f"{text!r} is not a number") from None
-    if not value.is_finite() or not 0 <= value <= _LONGEST:
-        raise click.BadParameter(f"{text!r} is not a time")
-    return round(value * unit_ns)
-
-
-def limit_ns(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    """A limit in milliseconds as whole nanoseconds; None where the option is absent."""
-    if value is None:
-        return None
-    limit = _nanoseconds(value, NS_PER_MS)
-    if not limit:
-        raise click.BadParameter("a limit must be above 0 ms")
-    return limit
 
 
 def _window(_: click.Context, __: click.Parameter, value: str | None) -> Window | None:
@@ -46,7 +23,7 @@ def _window(_: click.Context, __: click.Parameter, value: str | None) -> Window 
     start, colon, end = value.partition(":")
     if not colon:
         raise click.BadParameter(f"{value!r} is not START:END in seconds, such as 0:60")
-    window = Window(start_ns=_nanoseconds(start, NS_PER_S), end_ns=_nanoseconds(end, NS_PER_S))
+    window = Window(start_ns=nanoseconds(start, NS_PER_S), end_ns=nanoseconds(end, NS_PER_S))
     if window.end_ns <= window.start_ns:
         raise click.BadParameter(f"{value!r} ends before it starts")
     return window

@@ -10,7 +10,7 @@ import click
 from generator.cli.measured import profile_option
 from generator.cli.number import FiniteRange
 from generator.cli.output import definitions, echo, paragraph, table, talk
-from generator.cli.pareto import read_all
+from generator.cli.result_files import read_results
 from generator.errors import AnswerIsNo, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
@@ -95,7 +95,7 @@ def next(  # noqa: A001 - the command's name
         failure_share=failure_share,
     )
     ladders = planned_ladders(estimate, profiles)
-    runs = next_runs(read_all((results,)), ladders, limits, may_mix=may_mix)
+    runs = next_runs(read_results(results), ladders, limits, may_mix=may_mix)
     if as_json:
         echo(json.dumps(next_document(runs), indent=2))
     else:

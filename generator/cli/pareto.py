@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from generator import __version__
 from generator.cli.number import FiniteRange
 from generator.cli.output import echo, paragraph, table, talk
-from generator.errors import InvalidInput, Problem
+from generator.cli.result_files import read_results
 from generator.files import keep_inputs, write_bytes_atomically, write_text_atomically
 from generator.pareto.axes import AXIS_NAMES, CONCURRENCY, axis
 from generator.pareto.best_at import INTERACTIVITIES
@@ -20,11 +19,6 @@ from generator.pareto.document import pareto_csv, pareto_document
 from generator.pareto.selection import PHASES
 from generator.pareto.study import ParetoQuestion, ParetoStudy, study
 from generator.pareto.tables import area_sentence, best_at_table, frontier_table, heading
-from generator.results.point_file import read_points
-from generator.results.repeats import without_copies
-
-if TYPE_CHECKING:
-    from generator.results.point import MeasuredPoint
 
 _PAGE = ".html"
 _KINDS = ("curves", "frontier", "phase")
@@ -136,7 +130,7 @@ def pareto(
         targets=targets or (INTERACTIVITIES if x_name == _USER_AXIS else ()),
         may_mix=may_mix,
     )
-    answer = study(read_all(results), question)
+    answer = study(read_results(*results), question)
     if out is not None:
         if out.suffix == _PAGE:
             _write_page(out, answer, results)
@@ -146,27 +140,13 @@ def pareto(
     if as_json:
         echo(json.dumps(pareto_document(answer), indent=2))
     elif out is None:
-        show_study(answer)
+        _show(answer)
 
 
 pareto.help = (pareto.help or "").replace("{axes}", ", ".join(AXIS_NAMES))
 
 
-def read_all(results: tuple[Path, ...]) -> list[MeasuredPoint]:
-    """The points of all files, copies once; raises InvalidInput with every line that is none."""
-    points: list[MeasuredPoint] = []
-    found: list[Problem] = []
-    for path in results:
-        try:
-            points += read_points(path)
-        except InvalidInput as error:
-            found += error.problems
-    if found:
-        raise InvalidInput(found)
-    return without_copies(points)
-
-
-def show_study(answer: ParetoStudy) -> None:
+def _show(answer: ParetoStudy) -> None:
     """The frontier, what it reaches, and what was left out."""
     for line in heading(answer):
         paragraph(line)

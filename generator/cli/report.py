@@ -11,8 +11,8 @@ import click
 from generator import __version__
 from generator.cli.measured import profile_option
 from generator.cli.output import talk
-from generator.cli.pareto import read_all
 from generator.cli.progress import progress
+from generator.cli.result_files import read_results
 from generator.errors import InvalidInput, Problem
 from generator.estimation import estimate_spec
 from generator.facts import MeasuredProfile
@@ -59,7 +59,7 @@ def report(
     keep_others(out, _PAGE, "a page")
     with progress("writing the page") as tick:
         tick("reading results")
-        points = read_all((results,))
+        points = read_results(results)
         if not points:
             message = "there are no results in it"
             raise InvalidInput(

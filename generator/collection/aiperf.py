@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.collection.aiperf_metrics import Metrics
 from generator.collection.aiperf_rows import BackwardClock, find_rows, read_rows
-from generator.collection.measurement import Measurement, Timing
+from generator.collection.measurement import Measurement, Timing, timing_of_means
 from generator.collection.unusable import (
     Unusable,
     checked_duration,
@@ -102,7 +102,7 @@ def _measurement(
     """The measurement; ``took_s`` is for a run without a response, which has no duration."""
     requests = _requests(metrics)
     completed = requests.completed
-    if not completed and metrics.value("benchmark_duration", "sec") is None and took_s is not None:
+    if not completed and took_s is not None and "benchmark_duration" not in metrics:
         duration_s = checked_duration(took_s, "end_time - start_time")
     else:
         duration_s = checked_duration(metrics.seconds("benchmark_duration"), "benchmark_duration")
@@ -118,7 +118,7 @@ def _measurement(
         duration_s=duration_s,
         rates_over_s=_rates_over_s(metrics, duration_s),
         latencies=latencies,
-        timing=_timing(latencies, tokens, completed),
+        timing=timing_of_means(latencies, tokens, completed),
         tokens_per_s_per_user=metrics.value("output_token_throughput_per_user", "tokens/sec/user"),
     )
 
@@ -179,16 +179,6 @@ def _tokens(metrics: Metrics, duration_s: float) -> Tokens:
         output=round(output),
         server_input=server_input,
         server_output=server_output,
-    )
-
-
-def _timing(latencies: Latencies, tokens: Tokens, completed: int) -> Timing | None:
-    if not (latencies.ttft and latencies.tpot and latencies.end_to_end and completed):
-        return None
-    later_tokens = tokens.output / completed - 1
-    return Timing(
-        summed_ms=latencies.ttft.mean + latencies.tpot.mean * later_tokens,
-        reported_ms=latencies.end_to_end.mean,
     )
 
 

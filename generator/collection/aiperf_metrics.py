@@ -19,6 +19,9 @@ class Metrics:
     def __init__(self, report: Mapping[str, Any]) -> None:
         self._report = report
 
+    def __contains__(self, name: str) -> bool:
+        return self._metric(name) is not None
+
     def value(self, name: str, unit: str) -> float | None:
         """The mean of a metric; None where the report has none."""
         metric = self._metric(name)

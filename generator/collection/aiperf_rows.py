@@ -14,7 +14,7 @@ from generator.collection.aiperf_metrics import ms_per_unit
 from generator.collection.request_times import GapCollector, ServedRequests, latencies_of
 from generator.collection.streamed_json import open_binary
 from generator.collection.unusable import DAMAGED, Unusable, checked_number, decode_json
-from generator.goodput.aiperf_rows import is_aiperf_warm_up
+from generator.goodput.aiperf_rows import aiperf_failure, is_aiperf_warm_up
 from generator.goodput.clocks import BadRow
 from generator.results.point import Latencies
 
@@ -85,13 +85,14 @@ class _Rows:
         self._gaps = GapCollector(to_ms=1.0)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        metadata, metrics = row["metadata"], row["metrics"]
+        metadata = row["metadata"]
         if is_aiperf_warm_up(row):
             return
         if metadata["request_end_ns"] < metadata["request_start_ns"]:
             raise BackwardClock("request_end_ns is before request_start_ns")
-        if row.get("error") or metadata.get("was_cancelled"):
+        if aiperf_failure(row) is not None:
             return
+        metrics = row["metrics"]
         self._ttft_ms.append(_time(metrics, "time_to_first_token"))
         self._end_to_end_ms.append(_time(metrics, "request_latency"))
         self._output_tokens.append(

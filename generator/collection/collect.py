@@ -33,12 +33,12 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class CollectionOptions:
     """How to collect.
 
     ``origin`` is of runs that do not say theirs; ``threshold`` the least accuracy that is good
     enough; ``limits`` what goodput is counted by, None for no goodput. ``on_run`` is told of each
-    run, ``on_chunk`` of each 4 MiB of a large file.
+    run, ``on_chunk`` is called now and then within a large file.
     """
 
     origin: Origin = Origin.MEASURED
@@ -48,22 +48,22 @@ class Wishes:
     on_chunk: Callable[[], None] = field(default=lambda: None)
 
 
-def collect(folders: Sequence[Path], wishes: Wishes) -> Collection:
+def collect(folders: Sequence[Path], options: CollectionOptions) -> Collection:
     """All points of the runs below the folders; the same files give the same collection.
 
     Files are called by their paths below the folder, or below what several folders share.
     """
-    collector = _Collector(folders, wishes)
+    collector = _Collector(folders, options)
     for folder in folders:
         collector.add(folder)
     return collector.collected()
 
 
 class _Collector:
-    def __init__(self, folders: Sequence[Path], wishes: Wishes) -> None:
+    def __init__(self, folders: Sequence[Path], options: CollectionOptions) -> None:
         resolved = [folder.resolve() for folder in folders]
         self._base = Path(os.path.commonpath(resolved)) if resolved else Path()
-        self._wishes = wishes
+        self._options = options
         self._readings: list[RunReading] = []
         self._runs: set[Path] = set()
         self._strays: set[Path] = set()
@@ -85,11 +85,11 @@ class _Collector:
             else:
                 self._note(sweep.root, f"is a sweep whose ledger cannot be read: {points}")
         for run in runs:
-            self._wishes.on_run(self._name(run.path))
-            reading = read_run(run, self._wishes.origin, self._wishes.on_chunk)
+            self._options.on_run(self._name(run.path))
+            reading = read_run(run, self._options.origin, self._options.on_chunk)
             self._drop_uncounted(reading)
             reading.measurements[:] = [
-                each.judged(self._wishes.limits) for each in reading.measurements
+                each.judged(self._options.limits) for each in reading.measurements
             ]
             self._readings.append(reading)
 
@@ -99,7 +99,7 @@ class _Collector:
         points = with_duplicates(
             point
             for reading in self._readings
-            for point in points_of_run(reading, scored, self._wishes.threshold, self._name)
+            for point in points_of_run(reading, scored, self._options.threshold, self._name)
         )
         for reading in self._readings:
             for each in reading.problems:
@@ -163,7 +163,7 @@ class _Collector:
 
     def _name(self, path: Path) -> str:
         """A file by its path below what was named; a sweep above that by its own."""
-        name, below = str(path), f"{self._base}{os.sep}"
+        name, below = str(path), f"{str(self._base).rstrip(os.sep)}{os.sep}"
         if name.startswith(below):
             return name.removeprefix(below)
         return "." if path == self._base else name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.collection.allocated import gpus_per_worker
-from generator.collection.contract import CONTRACT_FLAGS
+from generator.collection.contract import CONTRACT_FLAGS, text_of
 from generator.engine.options import EngineOptions, options_from_flags
 from generator.errors import InvalidInput
 from generator.normal_form import NormalForm
@@ -58,13 +58,6 @@ def factors(form: NormalForm, label: str) -> dict[str, str]:
         for path, value in sorted(form.below("roles", role, "env").items()):
             found[f"{role}.env.{'.'.join(map(str, path))}"] = text_of(value)
     return found
-
-
-def text_of(value: object) -> str:
-    """A value of a recipe as a contract or factor holds it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _options(form: NormalForm, role: str) -> EngineOptions | None:

@@ -50,7 +50,7 @@ def recipe_contract(form: NormalForm, roles: tuple[str, ...]) -> dict[str, str]:
     if form.get("benchmark", "type") == _SA_BENCH:
         rounds = _with_default(form, ("benchmark", "num_warmup_mult"))
         said["load.warmup"] = f"excluded, {rounds} x concurrency" if rounds else "none"
-    return {name: _text(value) for name, value in sorted(said.items()) if value not in (None, "")}
+    return {name: text_of(value) for name, value in sorted(said.items()) if value not in (None, "")}
 
 
 def pinned_versions(form: NormalForm) -> dict[str, str]:
@@ -91,11 +91,12 @@ def _joined(by_role: Mapping[str, object]) -> str | None:
     if not values:
         return None
     if len(values) == len(by_role) and len(set(map(str, values.values()))) == 1:
-        return _text(next(iter(values.values())))
-    return ", ".join(f"{role} {_text(value)}" for role, value in values.items())
+        return text_of(next(iter(values.values())))
+    return ", ".join(f"{role} {text_of(value)}" for role, value in values.items())
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value of a recipe as a contract or factor holds it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

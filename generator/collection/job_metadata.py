@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.collection.lock_file import allocated_gpus
+from generator.collection.lock_file import snapshot_gpus
 from generator.collection.unusable import read_json_object
 
 SNAPSHOT_FILE = "resource_snapshot.json"
@@ -37,7 +37,7 @@ def read_job_metadata(path: Path) -> JobMetadata:
 
 def read_snapshot(path: Path) -> int | None:
     """The GPUs that a job held, by its nodes; raises Unusable for a file that is not JSON."""
-    return allocated_gpus(read_json_object(path))
+    return snapshot_gpus(read_json_object(path))
 
 
 def _worker_gpus(resources: Mapping[str, Any]) -> int | None:

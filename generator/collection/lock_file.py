@@ -22,7 +22,6 @@ class Lock:
 
     is_there: bool = False
     is_whole: bool = True
-
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gpus: int | None = None
 
@@ -39,7 +38,7 @@ def lock_of(recipe: Mapping[str, Any]) -> Lock:
         is_there="lock" in recipe,
         is_whole=_SEAL in lock or lock.get("version") != _SEALED_VERSION,
         versions={name: tuple(sorted(values)) for name, values in sorted(found.items())},
-        gpus=allocated_gpus(_mapping(lock.get("resource_snapshot"))),
+        gpus=snapshot_gpus(_mapping(lock.get("resource_snapshot"))),
     )
 
 
@@ -52,7 +51,7 @@ def _facts(fingerprint: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "gpu.driver", gpu.get("driver_version")
 
 
-def allocated_gpus(snapshot: Mapping[str, Any]) -> int | None:
+def snapshot_gpus(snapshot: Mapping[str, Any]) -> int | None:
     """GPUs of the nodes in a ``resource_snapshot``: nodes times GPUs of one."""
     nodes = _mapping(snapshot.get("nodes")).get("count")
     per_node = _mapping(snapshot.get("gpus")).get("configured_per_node")

@@ -24,6 +24,20 @@ class Timing:
     reported_ms: float
 
 
+def timing_of_means(latencies: Latencies, tokens: Tokens, completed: int) -> Timing | None:
+    """The two ways where only means are known; None where one of them is not.
+
+    Never mean gap times tokens: with speculative decoding a chunk holds several.
+    """
+    if not (latencies.ttft and latencies.tpot and latencies.end_to_end and completed):
+        return None
+    later_tokens = tokens.output / completed - 1
+    return Timing(
+        summed_ms=latencies.ttft.mean + latencies.tpot.mean * later_tokens,
+        reported_ms=latencies.end_to_end.mean,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One concurrency of a run.
@@ -56,9 +70,13 @@ class Measurement:
     in_flight: int | None = None
     preemptions: int | None = None
 
+    @property
+    def interval_s(self) -> float:
+        """The seconds that rates are over."""
+        return self.duration_s if self.rates_over_s is None else self.rates_over_s
+
     def judged(self, limits: Limits | None) -> Measurement:
         """The measurement with its goodput, and without the requests, which take memory."""
         if self.served is None or limits is None:
             return replace(self, served=None)
-        interval_s = self.duration_s if self.rates_over_s is None else self.rates_over_s
-        return replace(self, served=None, goodput=self.served.goodput(limits, interval_s))
+        return replace(self, served=None, goodput=self.served.goodput(limits, self.interval_s))

@@ -80,7 +80,7 @@ class GapCollector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRequests:
-    """What latency limits are judged by, for each request that gave tokens."""
+    """What latency limits are judged by, for each request that completed."""
 
     ttft_ms: Milliseconds
     longest_gap_ms: Milliseconds
@@ -89,10 +89,13 @@ class ServedRequests:
     def goodput(self, limits: Limits, duration_s: float) -> Goodput:
         """What met the limits, per second of the measured interval; a limit itself is still met.
 
-        Times are compared in whole nanoseconds, as ``pdrecipe goodput`` compares them.
+        Times are compared in whole nanoseconds, and an answer of no token is none, as ``pdrecipe
+        goodput`` has it.
         """
-        passed = (_nanoseconds(self.ttft_ms) <= limits.ttft_ns) & (
-            _nanoseconds(self.longest_gap_ms) <= limits.max_gap_ns
+        passed = (
+            (_nanoseconds(self.ttft_ms) <= limits.ttft_ns)
+            & (_nanoseconds(self.longest_gap_ms) <= limits.max_gap_ns)
+            & (self.output_tokens > 0)
         )
         return Goodput(
             ttft_ms=limits.ttft_ms,

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from generator.collection.measurement import Measurement, Timing
+from generator.collection.measurement import Measurement, timing_of_means
+from generator.collection.sa_bench import LATENCY_NAMES
 from generator.collection.unusable import (
     Figures,
     Unusable,
@@ -25,7 +26,6 @@ from generator.results.point import Latencies, Requests, Tokens
 
 ROLLUP_FILE = "benchmark-rollup.json"
 CLIENT = "sa-bench rollup"
-_LATENCIES = {"ttft": "ttft", "tpot": "tpot", "inter_chunk": "itl", "end_to_end": "e2el"}
 _MEDIANS = {"ttft": "Median TTFT", "tpot": "Median TPOT", "inter_chunk": "Median ITL"}
 
 
@@ -55,22 +55,19 @@ def read_rollup(path: Path) -> Iterator[Measurement | Unusable]:
 def _measurement(path: Path, figures: Figures) -> Measurement:
     completed, output = figures.count("completed_requests"), figures.count("total_output_tokens")
     duration_s = _duration_s(figures, completed, output)
-    latencies = Latencies(**{field: _spread(figures, name) for field, name in _LATENCIES.items()})
-    timing = None
-    if latencies.ttft and latencies.tpot and latencies.end_to_end and completed:
-        timing = Timing(
-            summed_ms=latencies.ttft.mean + latencies.tpot.mean * (output / completed - 1),
-            reported_ms=latencies.end_to_end.mean,
-        )
+    tokens = Tokens(input=figures.count("total_input_tokens"), output=output)
+    latencies = Latencies(
+        **{field: _spread(figures, name) for field, name in LATENCY_NAMES.items()}
+    )
     return Measurement(
         client=CLIENT,
         file=path,
         concurrency=figures.count("concurrency"),
         requests=Requests(completed=completed),
-        tokens=Tokens(input=figures.count("total_input_tokens"), output=output),
+        tokens=tokens,
         duration_s=duration_s,
         latencies=latencies,
-        timing=timing,
+        timing=timing_of_means(latencies, tokens, completed),
     )
 
 

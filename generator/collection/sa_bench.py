@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.collection.measurement import Measurement, Timing
+from generator.collection.measurement import Measurement, Timing, timing_of_means
 from generator.collection.request_times import (
     GapCollector,
     GapLists,
@@ -49,7 +49,8 @@ _REQUIRED = (
     "total_output_tokens",
 )
 _LISTS = ("ttfts", "output_lens", "errors", "input_lens")
-_LATENCIES = {"ttft": "ttft", "tpot": "tpot", "inter_chunk": "itl", "end_to_end": "e2el"}
+LATENCY_NAMES = {"ttft": "ttft", "tpot": "tpot", "inter_chunk": "itl", "end_to_end": "e2el"}
+"""What sa-bench, and the rollup of its reports, call each latency."""
 
 
 def read_sa_bench(path: Path, on_chunk: Callable[[], None] = lambda: None) -> Measurement:
@@ -229,7 +230,7 @@ def _list(value: object, name: str) -> Sequence[object]:
 def _reported(figures: Figures) -> Latencies:
     """The summary's own figures, which have the mean, the median and the p99 at most."""
     return Latencies(
-        **{field: _reported_spread(figures, name) for field, name in _LATENCIES.items()}
+        **{field: _reported_spread(figures, name) for field, name in LATENCY_NAMES.items()}
     )
 
 
@@ -249,20 +250,10 @@ def _reported_spread(figures: Figures, name: str) -> Distribution | None:
 def _timing(
     reported: Latencies, recomputed: Latencies, tokens: Tokens, completed: int
 ) -> Timing | None:
-    """What the two ways to the mean latency give; None where the report lacks one of them.
-
-    Never mean gap times tokens: with speculative decoding a chunk holds several.
-    """
-    if reported.end_to_end is None:
-        return None
-    if recomputed.end_to_end is not None:
-        summed_ms = recomputed.end_to_end.mean
-    elif reported.tpot is not None and reported.ttft is not None and completed:
-        later_tokens = tokens.output / completed - 1
-        summed_ms = reported.ttft.mean + reported.tpot.mean * later_tokens
-    else:
-        return None
-    return Timing(summed_ms=summed_ms, reported_ms=reported.end_to_end.mean)
+    """The two ways to the mean latency, by the raw lists where there are any; None without one."""
+    if reported.end_to_end is None or recomputed.end_to_end is None:
+        return timing_of_means(reported, tokens, completed)
+    return Timing(summed_ms=recomputed.end_to_end.mean, reported_ms=reported.end_to_end.mean)
 
 
 def _started(figures: Figures, report: Mapping[str, Any], duration_s: float) -> datetime | None:

@@ -42,7 +42,8 @@ class WorkerLogs:
         counts = [
             count
             for stamp, count in self.reports
-            if (at := _in_year(stamp, started.year)) is not None and started <= at <= end
+            for year in {started.year, end.year}  # a run may last over New Year
+            if (at := _in_year(stamp, year)) is not None and started <= at <= end
         ]
         return sum(counts) if counts else None
 

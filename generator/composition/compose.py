@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from generator.composition.explanation import Comparison, compare
 from generator.composition.grouping import ComposedGroup, group_candidates
-from generator.composition.pairs import PairChecker, Target
+from generator.composition.pairs import PairChecker
 from generator.composition.phase_frontier import Lead, decode_at, leads, prefill_at
 from generator.composition.phase_points import Phases
 from generator.composition.proposals import Choice, Rules, choose
 from generator.composition.saving import Saving, estimate_saving
 from generator.errors import NothingFits, Problem
+from generator.estimation import SizingBasis
 from generator.spec.spec import DeploymentSpec
 
 DEFAULT_MARGIN = 0.1
@@ -20,9 +21,12 @@ DEFAULT_MARGIN = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What follows from phase results: a choice for each concurrency, in groups, and its cost."""
+    """What follows from phase results: a choice for each concurrency, in groups, and its cost.
 
-    target: Target
+    ``target`` is what deployments are composed for: cluster, engine, sizing and workload.
+    """
+
+    target: SizingBasis
     phases: Phases
     margin: float
     prefill_leads: tuple[Lead, ...]
@@ -35,7 +39,7 @@ class Composition:
 
 def compose(
     phases: Phases,
-    target: Target,
+    target: SizingBasis,
     *,
     margin: float = DEFAULT_MARGIN,
     concurrencies: tuple[int, ...] = (),
@@ -81,7 +85,7 @@ def compose(
     )
 
 
-def _loads(target: Target, phases: Phases) -> tuple[int, ...]:
+def _loads(target: SizingBasis, phases: Phases) -> tuple[int, ...]:
     planned = {load for each in target.spec.deployments for load in each.concurrencies}
     measured = {rung for curve in phases.decode.values() for rung in curve}
     return tuple(sorted(planned or measured))

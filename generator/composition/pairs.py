@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from generator.architecture import ModelArchitecture
 from generator.capacity.capacity import EngineCapacity, evaluate_engine
 from generator.composition.phase_points import EngineKind
 from generator.derivation.derivation import Deployment, derive_deployment
 from generator.errors import InvalidInput, NothingFits
-from generator.facts import EngineDefaults, Gpu, MeasuredProfile
+from generator.estimation import SizingBasis
 from generator.parallel import ParallelLayout, WorkerPool, parse_layout
 from generator.spec.spec import DeploymentSpec, Spec, SpeculativeTokens
 from generator.units import format_count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What deployments are composed for: the spec's cluster, engine, sizing and workload."""
-
-    spec: Spec
-    architecture: ModelArchitecture
-    gpu: Gpu
-    defaults: EngineDefaults
-    profiles: tuple[MeasuredProfile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +53,9 @@ class PairCapacity:
 
 @dataclass(slots=True)
 class PairChecker:
-    """Derives pairs as ``generate`` would and remembers what came out."""
+    """Derives pairs for a target as ``generate`` would and remembers what came out."""
 
-    target: Target
+    target: SizingBasis
     known: dict[Pair, PairCapacity] = field(default_factory=dict)
 
     def check(self, pair: Pair) -> PairCapacity:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,16 +9,19 @@ from generator.errors import InvalidInput, Problem
 from generator.parallel import ParallelLayout, parse_pool
 from generator.results.contract import (
     ContractDifference,
+    by_phase,
     contract_differences,
     differences_of,
+    each_once,
     held_fixed,
+    mixed_note,
     refusals,
 )
 from generator.results.engine_pool import EnginePool
 from generator.results.point import MeasuredPoint, Origin
+from generator.results.wording import changed_recipes
 from generator.spec.studies import PHASES
 from generator.units import ceil_div
-from generator.wording import plural
 from generator.workload import Workload
 
 _LENGTH_TOLERANCE = 0.05
@@ -128,14 +130,7 @@ def read_phases(
             read[point.subject.phase].append(_phase_point(point, workload))
         except InvalidInput as error:
             problems += error.problems
-    problems += [
-        Problem(
-            message=f"no valid result of a {phase} study",
-            hint=f"run the recipes of the spec's studies.{phase} and collect them",
-        )
-        for phase in PHASES
-        if not read[phase] and not problems
-    ]
+    problems = problems or [_unmeasured(phase) for phase in PHASES if not read[phase]]
     if problems:
         raise InvalidInput(dict.fromkeys(problems))
     return Phases(
@@ -143,10 +138,17 @@ def read_phases(
         decode=_curves(read["decode"]),
         paid=tuple(each for phase in PHASES for each in read[phase]),
         notes=(
-            *map(_mixed_note, mixed),
+            *map(mixed_note, mixed),
             *_changed(valid, planned or {}),
             *_notes(of_phases, workload),
         ),
+    )
+
+
+def _unmeasured(phase: str) -> Problem:
+    return Problem(
+        message=f"no valid result of a {phase} study",
+        hint=f"run the recipes of the spec's studies.{phase} and collect them",
     )
 
 
@@ -155,22 +157,12 @@ def phase_differences(points: Sequence[MeasuredPoint]) -> tuple[ContractDifferen
 
     Each phase has a workload of its own; all else, engine and model first of all, must be one.
     """
-    found: dict[str, ContractDifference] = {}
-    of_phases = [[each for each in points if each.subject.phase == phase] for phase in PHASES]
     without_workload = [
         {key: value for key, value in held_fixed(each).items() if not key.startswith(_WORKLOAD)}
         for each in points
     ]
-    for difference in (
-        *(each for listed in of_phases for each in contract_differences(listed)),
-        *differences_of(without_workload),
-    ):
-        found.setdefault(difference.key, difference)
-    return tuple(found[key] for key in sorted(found))
-
-
-def _mixed_note(difference: ContractDifference) -> str:
-    return f"MIXED: the results do not share one contract, {difference}."
+    within = (each for of_phase in by_phase(points) for each in contract_differences(of_phase))
+    return each_once((*within, *differences_of(without_workload)))
 
 
 def _other_gpus(points: Iterable[MeasuredPoint], gpu: str) -> Iterable[Problem]:
@@ -246,18 +238,13 @@ def _changed(
     points: Iterable[MeasuredPoint], planned: Mapping[str, frozenset[str]]
 ) -> Iterable[str]:
     """What was measured with a recipe of a study's name that is not what the spec gives now."""
-    changed = Counter(
-        point.subject.recipe
+    changed = [
+        point
         for point in points
         if point.subject.digest not in planned.get(point.subject.recipe, {point.subject.digest})
-    )
+    ]
     if changed:
-        first, *rest = sorted(changed)
-        more = f" and {len(rest)} more" if rest else ""
-        yield (
-            f"CHANGED: {plural(changed.total(), 'result')} of recipes that changed since: {first}"
-            f"{more}."
-        )
+        yield f"CHANGED: {changed_recipes(changed)}."
 
 
 def _notes(points: Iterable[MeasuredPoint], workload: Workload) -> Iterable[str]:

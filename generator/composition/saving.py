@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import fsum
 
 from generator.composition.pairs import Pair, PairChecker
 from generator.composition.phase_frontier import decode_at, prefill_at
-from generator.composition.phase_points import Phases
+from generator.composition.phase_points import EngineKind, Phases
 from generator.composition.proposals import Candidate, Rules
 from generator.errors import InvalidInput
 from generator.parallel import WorkerPool
@@ -68,26 +69,8 @@ def estimate_saving(
     listed = list(chosen)
     requests = prompts_per_concurrency(checker.target.spec.benchmark)
     most = max((each.match.workers for each in listed), default=1)
-    hours: list[float] = []
-    starts: set[tuple[str, int, str]] = set()
-    refused = 0
-    pairs = ((kind, *each) for kind in phases.decode for each in phases.prefill_for(kind).items())
-    for decode, prefill, curve in pairs:
-        for workers in range(1, most + 1):
-            for concurrency in concurrencies:
-                point = decode_at(phases.decode[decode], concurrency)
-                share = ceil_div(concurrency, workers)
-                fed = prefill_at(curve, share)
-                if point is None or fed is None:
-                    continue
-                pair = Pair(prefill=prefill, workers=1, decode=decode, concurrency=concurrency)
-                gpus = _gpus(pair, workers, rules)
-                if gpus is None or checker.check(pair).refusal:
-                    refused += 1
-                    continue
-                rate = min(point.requests_per_s, workers * fed.requests_per_s)
-                hours.append(gpus * concurrency * requests / rate / 3600)
-                starts.add((prefill, workers, str(decode)))
+    tried = [*_product(phases, most, tuple(concurrencies), checker, rules)]
+    runnable = [each for each in tried if each.gpus is not None]
     return Saving(
         phases=Cost(
             points=len(phases.paid),
@@ -102,11 +85,57 @@ def estimate_saving(
                 for each in listed
             ),
         ),
-        product=Cost(points=len(hours), starts=len(starts), gpu_hours=fsum(hours)),
-        refused=refused,
+        product=Cost(
+            points=len(runnable),
+            starts=len({each.engines for each in runnable}),
+            gpu_hours=fsum(each.gpu_hours(requests) for each in runnable),
+        ),
+        refused=len(tried) - len(runnable),
         most_workers=most,
         requests_per_concurrency=requests,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Combination:
+    """One point of the full product; ``gpus`` are those of its nodes, None where it cannot run."""
+
+    pair: Pair
+    workers: int
+    gpus: int | None
+    requests_per_s: float
+
+    @property
+    def engines(self) -> tuple[str, int, EngineKind]:
+        """What is started once for all its concurrencies."""
+        return self.pair.prefill, self.workers, self.pair.decode
+
+    def gpu_hours(self, requests_per_concurrency: int) -> float:
+        requests = self.pair.concurrency * requests_per_concurrency
+        return (self.gpus or 0) * requests / self.requests_per_s / 3600
+
+
+def _product(
+    phases: Phases, most: int, concurrencies: Sequence[int], checker: PairChecker, rules: Rules
+) -> Iterator[_Combination]:
+    """Every combination whose two engines were measured at their share of a concurrency."""
+    pairs = ((kind, *each) for kind in phases.decode for each in phases.prefill_for(kind).items())
+    for (decode, prefill, curve), workers, concurrency in product(
+        pairs, range(1, most + 1), concurrencies
+    ):
+        point = decode_at(phases.decode[decode], concurrency)
+        fed = prefill_at(curve, ceil_div(concurrency, workers))
+        if point is None or fed is None:
+            continue
+        # What a decode worker holds does not depend on how many prefill workers feed it.
+        pair = Pair(prefill=prefill, workers=1, decode=decode, concurrency=concurrency)
+        gpus = _gpus(pair, workers, rules)
+        yield _Combination(
+            pair=pair,
+            workers=workers,
+            gpus=None if gpus is None or checker.check(pair).refusal else gpus,
+            requests_per_s=min(point.requests_per_s, workers * fed.requests_per_s),
+        )
 
 
 def _gpus(pair: Pair, workers: int, rules: Rules) -> int | None:

@@ -8,7 +8,7 @@ from generator.composition.compose import Composition
 from generator.composition.explanation import Comparison, choice_reasons
 from generator.composition.proposals import Candidate
 from generator.composition.saving import Cost
-from generator.results.point import Origin
+from generator.results.wording import unmeasured_notes
 from generator.wording import plural
 
 Table = tuple[Sequence[str], list[list[str]]]
@@ -17,9 +17,7 @@ Table = tuple[Sequence[str], list[list[str]]]
 def phase_notes(composition: Composition) -> Iterator[str]:
     """Where the figures are from, and which engines lead each phase alone."""
     phases = composition.phases
-    for origin in phases.origins:
-        if origin is not Origin.MEASURED:
-            yield f"{origin.value.capitalize()} results: these rates were not measured."
+    yield from unmeasured_notes(phases.origins, "rates")
     yield from phases.notes
     for phase, leads in (
         ("Prefill", composition.prefill_leads),

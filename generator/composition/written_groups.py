@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import yaml
-
 from generator.composition.compose import Composition
 from generator.composition.explanation import prefill_reason
 from generator.composition.grouping import ComposedDeployment, ComposedGroup
+from generator.spec.rewriting import section_lines
 
 
 def written_sections(composition: Composition) -> dict[str, list[str]]:
@@ -20,8 +19,7 @@ def written_sections(composition: Composition) -> dict[str, list[str]]:
     accuracy = composition.target.spec.document.data.get("accuracy", {})
     if "of" in accuracy:
         of_all = {key: value for key, value in accuracy.items() if key != "of"}
-        text = yaml.safe_dump(of_all, sort_keys=False, allow_unicode=True, width=100)
-        sections["accuracy"] = [f"  {line}" for line in text.splitlines()]
+        sections["accuracy"] = section_lines(of_all)
     return sections
 
 

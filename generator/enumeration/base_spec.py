@@ -14,7 +14,7 @@ from generator.checks.known_models import is_known
 from generator.documents import parse_document
 from generator.enumeration.subject import ModelQuestion, Subject
 from generator.errors import InvalidInput, Problem
-from generator.estimation import named_by, profiles_of
+from generator.estimation import sizing_basis
 from generator.facts import Gpu, MeasuredProfile, engine_defaults, gpu
 from generator.hf_config import load_architecture
 from generator.kv_cache.options import KvCacheOptions, cache_dtypes
@@ -40,14 +40,14 @@ def subject_of_spec(path: Path, profiles: tuple[MeasuredProfile, ...] = ()) -> S
     The spec's KV-cache dtype stays: it is a decision about accuracy.
     """
     spec = load_spec(path)
-    architecture, accelerator, defaults = named_by(spec)
+    basis = sizing_basis(spec, profiles)
     dtype = str(spec.engine.args["decode"].get(_KV_CACHE_DTYPE, "auto"))
     return Subject(
         specs={dtype: spec},
-        architecture=architecture,
-        gpu=accelerator,
-        defaults=defaults,
-        profiles=(*profiles, *profiles_of(spec)),
+        architecture=basis.architecture,
+        gpu=basis.gpu,
+        defaults=basis.defaults,
+        profiles=basis.profiles,
     )
 
 

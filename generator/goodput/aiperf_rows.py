@@ -30,6 +30,20 @@ def is_aiperf_warm_up(row: Mapping[str, Any]) -> bool:
     return phase != _MEASURED_PHASE
 
 
+def aiperf_failure(row: Mapping[str, Any]) -> Outcome | None:
+    """How a request failed to give a whole response; None where nothing says that it did.
+
+    The one rule for all readers of these rows.
+    """
+    if row["metadata"].get("was_cancelled") is True:
+        return Outcome.CANCELLED
+    error = row.get("error")
+    if error is None:
+        return None
+    code = error.get("code") if isinstance(error, dict) else None
+    return Outcome.REJECTED if code in _REJECTIONS else Outcome.FAILED
+
+
 def aiperf_row(row: dict[str, Any]) -> TracedRequest:
     """The request of a row; raises BadRow.
 
@@ -47,7 +61,7 @@ def aiperf_row(row: dict[str, Any]) -> TracedRequest:
     return TracedRequest(
         sent_ns=sent_ns,
         ended_ns=ended_ns,
-        outcome=_outcome(row, is_pending=ended_ns is None),
+        outcome=aiperf_failure(row) or (Outcome.PENDING if ended_ns is None else Outcome.COMPLETED),
         received=received,
     )
 
@@ -75,13 +89,3 @@ def _value(metrics: dict[str, Any], name: str, unit: str) -> Any:
     if metric.get("unit") != unit:
         raise BadRow(f"{name} is in {str(metric.get('unit'))[:20]}, expected {unit}")
     return metric["value"]
-
-
-def _outcome(row: dict[str, Any], *, is_pending: bool) -> Outcome:
-    if row["metadata"].get("was_cancelled") is True:
-        return Outcome.CANCELLED
-    error = row.get("error")
-    if error is not None:
-        code = error.get("code") if isinstance(error, dict) else None
-        return Outcome.REJECTED if code in _REJECTIONS else Outcome.FAILED
-    return Outcome.PENDING if is_pending else Outcome.COMPLETED

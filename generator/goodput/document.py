@@ -54,7 +54,7 @@ def _distribution(of: Distribution | None) -> dict[str, Any] | None:
         "max": of.maximum,
         "percentiles": {
             f"{percent:g}": value
-            for percent, value in of.percentiles
-            if percent == 50 or of.supports(percent)
+            for percent, _ in of.percentiles
+            if (value := of.shown(percent)) is not None
         },
     }

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from generator.errors import InvalidInput, Problem
 from generator.files import MAX_FILE_BYTES, decode_text, os_problem
 from generator.goodput.aiperf_rows import aiperf_row, is_aiperf_row, is_aiperf_warm_up
-from generator.goodput.clocks import BadRow, as_row, parse_row, refuse_constant
+from generator.goodput.clocks import BadRow, as_row, parse_row
+from generator.goodput.json_array import BrokenArray, elements
 from generator.goodput.token_rows import is_token_row, is_token_warm_up, token_row
 from generator.goodput.trace import Arrival, Trace, TracedRequest
+from generator.wording import as_below
 
 _HINT = "a row has sent, tokens, done and ok, or is one of AIPerf's profile_export.jsonl"
 _AIPERF = "AIPerf's"
 _TOKENS = "with sent"
 
-_Numbered = tuple[int, bytes | dict[str, Any]]
+_Numbered = tuple[int, Any]
+"""A line and its text as bytes, or the value that starts on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def _trace(rows: Iterable[_Numbered], source: str) -> Trace:
         if isinstance(content, bytes) and not content.strip():
             continue
         try:
-            row = _row(_parsed(content) if isinstance(content, bytes) else content)
+            row = _row(_parsed(content) if isinstance(content, bytes) else as_row(content))
             _require_same_kind(read, row)
         except BadRow as error:
             found.setdefault(str(error), []).append(line)
@@ -87,8 +89,8 @@ def _trace(rows: Iterable[_Numbered], source: str) -> Trace:
 
 def _problem(reason: str, lines: list[int], source: str) -> Problem:
     """One problem for all lines that have it: a file of another kind has it on each."""
-    more = f", as {len(lines) - 1:,} more below it" if len(lines) > 1 else ""
-    return Problem(message=f"{reason}{more}", hint=_HINT, source=source, line=lines[0])
+    message = f"{reason}{as_below(lines)}"
+    return Problem(message=message, hint=_HINT, source=source, line=lines[0])
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -136,41 +138,9 @@ def _from_first(requests: list[TracedRequest]) -> list[TracedRequest]:
 
 
 def _elements(text: str, source: str) -> Iterator[_Numbered]:
-    """The objects of a JSON array with the lines they start on; raises InvalidInput."""
-    decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=refuse_constant)
-
-    def problem(message: str, at: int) -> InvalidInput:
-        line = text.count("\n", 0, at) + 1
-        return InvalidInput(Problem(message=message, hint=_HINT, source=source, line=line))
-
-    position = _after_blanks(text, text.index("[") + 1)
-    line, counted = 1, 0
-    closing = ","
-    if text.startswith("]", position):
-        closing, position = "]", position + 1
-    while closing == ",":
-        position = _after_blanks(text, position)
-        line, counted = line + text.count("\n", counted, position), position
-        try:
-            value, position = decoder.raw_decode(text, position)
-            yield line, as_row(value)
-        except BadRow as error:
-            raise problem(str(error), counted) from None
-        except (ValueError, RecursionError, InvalidOperation):
-            raise problem("the array is not JSON from here on", counted) from None
-        position = _after_blanks(text, position)
-        closing = text[position : position + 1]
-        position += 1
-    if not closing:
-        raise problem("the array does not end: the file is cut short", counted)
-    if closing != "]":
-        raise problem("the array is not JSON from here on", position - 1)
-    position = _after_blanks(text, position)
-    if text[position:]:
-        raise problem("the array is not JSON from here on", position)
-
-
-def _after_blanks(text: str, position: int) -> int:
-    while text[position : position + 1].isspace():
-        position += 1
-    return position
+    """The elements of an array with their lines; raises InvalidInput where it is none."""
+    try:
+        yield from elements(text)
+    except BrokenArray as error:
+        problem = Problem(message=str(error), hint=_HINT, source=source, line=error.line)
+        raise InvalidInput(problem) from None

@@ -61,11 +61,7 @@ def latency_table(assessment: Assessment) -> Table:
 
 
 def _latency_row(name: str, of: Distribution) -> list[str]:
-    percentiles = [
-        of.percentile(percent) if percent == 50 or of.supports(percent) else None
-        for percent in (50, 90, 99)
-    ]
-    figures = [of.mean, *percentiles, of.maximum]
+    figures = [of.mean, *(of.shown(percent) for percent in (50, 90, 99)), of.maximum]
     return [name, str(of.samples), *("-" if each is None else f"{each:,.2f}" for each in figures)]
 
 

@@ -10,7 +10,7 @@ from generator.errors import InvalidInput, Problem
 from generator.results.contract import goodput_limits
 from generator.results.distribution import Distribution
 from generator.results.figure_range import GREATEST
-from generator.results.point import Goodput, Latencies, MeasuredPoint
+from generator.results.point import Goodput, MeasuredPoint
 from generator.wording import did_you_mean, shown
 
 _Value = Callable[[MeasuredPoint], float | None]
@@ -189,10 +189,8 @@ def _latency(kind: str, percent: int) -> Axis:
     is_median = percent == 50
 
     def value(point: MeasuredPoint) -> float | None:
-        found = _distribution(point.latencies, kind)
-        if found is None or not (is_median or found.supports(percent)):
-            return None
-        return found.percentile(percent)
+        found: Distribution | None = getattr(point.latencies, kind)
+        return None if found is None else found.shown(percent)
 
     which = "median" if is_median else f"p{percent}"
     return Axis(
@@ -204,11 +202,6 @@ def _latency(kind: str, percent: int) -> Axis:
         value=value,
         lacks=f"no {which} {_LATENCIES[kind]}{'' if is_median else ' that its samples support'}",
     )
-
-
-def _distribution(latencies: Latencies, kind: str) -> Distribution | None:
-    found: Distribution | None = getattr(latencies, kind)
-    return found
 
 
 def _cost(name: str, gpu_hour_price: float | None) -> Axis:

@@ -123,7 +123,7 @@ def _rest(study: ParetoStudy, x: Axis | None, styles: dict[str, int]) -> Iterato
     others = [curve for curve in study.curves if curve.label not in styles]
     if others:
         marks = _unlabelled([_mark(each, x) for curve in others for each in curve.points])
-        name = f"{len(others)} others"
+        name = plural(len(others), "other")
         yield Series(name=name, marks=marks, style=None, line=Line.NONE)
 
 
@@ -161,28 +161,6 @@ def frontier_chart(study: ParetoStudy) -> Chart:
     """The points no other beats as steps, coloured by curve, the others behind them in grey."""
     x, y = study.question.x, study.question.y
     styles = _by_name(study)
-    on_frontier = {id(each) for each in study.frontier}
-    beaten = [each for each in study.points if id(each) not in on_frontier]
-    series = [
-        Series(
-            name="not on the frontier",
-            marks=_unlabelled([_mark(each, x) for each in beaten]),
-            style=None,
-            line=Line.NONE,
-        )
-    ] * bool(beaten)
-    steps_line = Line.STEPS_TO_RIGHT if x.more_is_better else Line.STEPS_TO_LEFT
-    steps = tuple(Mark(x=each.x.mean, y=each.y.mean) for each in study.frontier)
-    series.append(
-        Series(
-            name="frontier",
-            marks=steps,
-            style=0,
-            line=Line.STRAIGHT if x.is_setting else steps_line,
-            shows_marks=False,
-        )
-    )
-    series += _frontier_marks(study, styles)
     title = f"{_what(study)}: Pareto frontier of {y.title.lower()} and {x.title.lower()}"
     if x.is_setting:
         title = f"{_what(study)}: best {y.title.lower()} at each {x.title.lower()}"
@@ -192,8 +170,34 @@ def frontier_chart(study: ParetoStudy) -> Chart:
         description=_frontier_description(study, title),
         x=_axis_text(x, [each.x.mean for each in study.points]),
         y=_axis_text(y, [each.y.mean for each in study.points]),
-        series=tuple(series),
+        series=(
+            *_beaten(study),
+            _frontier_line(study),
+            *_frontier_marks(study, styles),
+        ),
         notes=(*_notes(study, styles, is_about_curves=False), _AT_MARKS),
+    )
+
+
+def _beaten(study: ParetoStudy) -> Iterator[Series]:
+    """The points that others beat, in grey, where there are any."""
+    on_frontier = {id(each) for each in study.frontier}
+    beaten = [each for each in study.points if id(each) not in on_frontier]
+    if beaten:
+        marks = _unlabelled([_mark(each, study.question.x) for each in beaten])
+        yield Series(name="not on the frontier", marks=marks, style=None, line=Line.NONE)
+
+
+def _frontier_line(study: ParetoStudy) -> Series:
+    """Steps, since between two points nothing was run; a line over a setting."""
+    x = study.question.x
+    steps = Line.STEPS_TO_RIGHT if x.more_is_better else Line.STEPS_TO_LEFT
+    return Series(
+        name="frontier",
+        marks=tuple(Mark(x=each.x.mean, y=each.y.mean) for each in study.frontier),
+        style=0,
+        line=Line.STRAIGHT if x.is_setting else steps,
+        shows_marks=False,
     )
 
 

@@ -22,6 +22,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 def pareto_document(study: ParetoStudy) -> dict[str, Any]:
     """The JSON document of a study, as schemas/pareto.schema.json has it."""
     question = study.question
+    label_of = grouping(study.points, question.by)
     return {
         "version": VERSION,
         "x": _axis(question.x, is_set=question.x.is_setting),
@@ -31,7 +32,10 @@ def pareto_document(study: ParetoStudy) -> dict[str, Any]:
         "origins": [str(origin) for origin in study.origins],
         "contract": study.contract,
         "mixed": [difference_document(each) for each in study.mixed],
-        "points": _points(study),
+        "points": [
+            _point(each, label_of(each), on_frontier=is_kept)
+            for each, is_kept in _on_frontier(study)
+        ],
         "frontier": [each.subject.point_id for each in study.frontier],
         "area": None if study.area is None else _area(study.area),
         "best_at": [
@@ -78,16 +82,13 @@ def difference_document(difference: ContractDifference) -> dict[str, Any]:
     }
 
 
-def _points(study: ParetoStudy) -> list[dict[str, Any]]:
-    on_frontier = {id(each) for each in study.frontier}
-    points = study.points
-    label_of = grouping(points, study.question.by)
-    return [
-        point_document(each, label_of(each), on_frontier=id(each) in on_frontier) for each in points
-    ]
+def _on_frontier(study: ParetoStudy) -> Iterator[tuple[AxisPoint, bool]]:
+    """Every point, and whether it stands on the frontier."""
+    kept = {id(each) for each in study.frontier}  # points take long to compare
+    return ((each, id(each) in kept) for each in study.points)
 
 
-def point_document(each: AxisPoint, curve: str, *, on_frontier: bool) -> dict[str, Any]:
+def _point(each: AxisPoint, curve: str, *, on_frontier: bool) -> dict[str, Any]:
     """A point of a study: its figures, what ran, and the files they are from."""
     subject, point = each.subject, each.point
     return {
@@ -133,15 +134,14 @@ def pareto_csv(study: ParetoStudy) -> str:
 
 
 def _csv_rows(study: ParetoStudy) -> Iterator[list[Any]]:
-    on_frontier = {id(each) for each in study.frontier}
     label_of = grouping(study.points, study.question.by)
-    for each in study.points:
+    for each, is_kept in _on_frontier(study):
         subject = each.subject
         yield [
             *map(_cell, (each.point.origin, label_of(each), subject.configuration, subject.recipe)),
             *map(_cell, (subject.digest, subject.phase)),
             *(subject.concurrency, each.point.gpus.total),
-            *(each.x.mean, each.y.mean, "yes" if id(each) in on_frontier else "no"),
+            *(each.x.mean, each.y.mean, "yes" if is_kept else "no"),
             *(len(each.runs), _cell(each.point.run)),
         ]
 

@@ -8,8 +8,9 @@ from generator.pareto.axes import CONCURRENCY, Axis
 from generator.pareto.curves import CONFIGURATION, ORIGIN, grouping
 from generator.pareto.selection import AxisPoint
 from generator.pareto.study import ParetoStudy
+from generator.results.contract import mixed_note
 from generator.results.repeats import Repeated
-from generator.results.wording import origins_label, rounded
+from generator.results.wording import half_range_share, origins_label, rounded
 from generator.wording import plural
 
 Table = tuple[list[str], list[list[str]]]
@@ -20,15 +21,16 @@ def heading(study: ParetoStudy) -> Iterator[str]:
     yield f"Figures: {origins_label(study.origins)}."
     x, y = study.question.x, study.question.y
     yield f"x: {_axis(study, x)}. y: {_axis(study, y)}."
-    left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
-    yield (f"{_counted(study)}{left_out}; {len(study.frontier)} on the frontier.")
+    yield counted(study)
     for difference in study.mixed:
-        yield f"MIXED: the runs do not share one contract, {difference}."
+        yield mixed_note(difference)
 
 
-def _counted(study: ParetoStudy) -> str:
-    points, curves = len(study.points), len(study.curves)
-    return f"{plural(points, 'point')} of {plural(curves, 'curve')}"
+def counted(study: ParetoStudy) -> str:
+    """How many points and curves there are, and how many points stand on the frontier."""
+    points, curves = plural(len(study.points), "point"), plural(len(study.curves), "curve")
+    left_out = f", {study.count_left_out} left out" if study.count_left_out else ""
+    return f"{points} of {curves}{left_out}; {len(study.frontier)} on the frontier."
 
 
 def _axis(study: ParetoStudy, axis: Axis) -> str:
@@ -64,10 +66,7 @@ def points_table(study: ParetoStudy, points: Sequence[AxisPoint]) -> Table:
 
 
 def _runs(figure: Repeated) -> str:
-    if figure.half_range is None:
-        return "1"
-    spread = f" +-{figure.half_range / figure.mean:.1%}" if figure.mean else ""
-    return f"{figure.count}{spread}"
+    return f"{figure.count}{half_range_share(figure)}"
 
 
 def best_at_table(study: ParetoStudy) -> Table:

@@ -10,11 +10,8 @@ from generator.report.content import KeyFigure, Page, Section
 from generator.report.evidence_sections import (
     accuracy_section,
     contract_section,
-    files_section,
     invalid_section,
     other_subjects,
-    recipes_section,
-    reproduction_section,
 )
 from generator.report.inputs import ReportInputs
 from generator.report.measured_sections import (
@@ -25,6 +22,7 @@ from generator.report.measured_sections import (
     serving_study,
 )
 from generator.report.runs import RunList
+from generator.report.source_sections import files_section, recipes_section, reproduction_section
 from generator.results.point import Origin
 from generator.results.wording import origins_label, rounded
 

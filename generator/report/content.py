@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from generator.figures.chart import Chart
+from generator.wording import plural
 
 # A number with at most a sign, a mark of how it is known, and its spread behind it.
 _FIGURE = re.compile(r"(?:[<>]= )?[-+~<]*\d[\d,.]*(?: ?%| [mca]| \+-[\d.]+%)?\Z")
@@ -137,7 +138,7 @@ def table_block(
         figures=figures,
         whole=frozenset(index for index, header in enumerate(headers) if header in _WHOLE),
         source=source,
-        left_out=f"{missing:,} more rows are left out here; {rest_is_in}." if missing else "",
+        left_out=f"{plural(missing, 'more row')} left out here; {rest_is_in}." if missing else "",
     )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from generator.pareto.study import ParetoStudy
 from generator.report.content import Page, Paragraph, Section
-from generator.report.evidence_sections import runs_block, unlinked_note
 from generator.report.measured_sections import serving_sections
 from generator.report.runs import RunList
+from generator.report.source_sections import runs_block, unlinked_notes
 from generator.results.point import Origin
 from generator.results.wording import origins_label
+from generator.wording import plural
 
 
 def frontier_page(
@@ -20,7 +21,10 @@ def frontier_page(
     x, y = answer.question.x, answer.question.y
     return Page(
         title=f"{y.title} and {x.title.lower()}",
-        lead=f"{len(answer.points)} points of {len(answer.curves)} curves, from {results}.",
+        lead=(
+            f"{plural(len(answer.points), 'point')} of {plural(len(answer.curves), 'curve')}, from"
+            f" {results}."
+        ),
         origin=origins_label(answer.origins),
         is_measured=answer.origins == (Origin.MEASURED,),
         key_figures=(),
@@ -38,5 +42,8 @@ def _sections(answer: ParetoStudy, results: str, runs: RunList) -> Iterator[Sect
     yield Section(
         id="files",
         title="Where every figure is from",
-        blocks=(runs_block(runs), *unlinked_note(runs)),
+        blocks=(
+            runs_block(runs),
+            *(Paragraph(text=each, is_note=True) for each in unlinked_notes(runs)),
+        ),
     )

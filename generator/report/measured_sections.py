@@ -9,7 +9,7 @@ from generator.pareto.axes import Axis, axis
 from generator.pareto.charts import curves_chart, frontier_chart, phase_chart
 from generator.pareto.selection import SERVING, AxisPoint
 from generator.pareto.study import ParetoQuestion, ParetoStudy, study
-from generator.pareto.tables import area_sentence, best_at_table, heading, points_table
+from generator.pareto.tables import area_sentence, best_at_table, counted, points_table
 from generator.report.content import (
     Block,
     Cell,
@@ -21,7 +21,9 @@ from generator.report.content import (
 )
 from generator.report.inputs import ReportInputs
 from generator.report.runs import RunList
+from generator.results.contract import mixed_note
 from generator.results.point import MeasuredPoint
+from generator.wording import plural
 
 _MOST_ROWS = 60
 _LEAD = (
@@ -54,7 +56,7 @@ def missing_curves(inputs: ReportInputs) -> Iterator[Section]:
     """What stands in the place of curves where valid points of deployments have none."""
     valid = [p for p in inputs.points if p.is_valid and p.subject.phase in SERVING]
     if valid:
-        text = f"No curve and no frontier: {len(valid):,} valid points have {_X.lacks}."
+        text = f"No curve and no frontier: {_X.lacks} in {plural(len(valid), 'valid point')}."
         yield Section(
             id="curves", title="Each deployment", blocks=(Paragraph(text=text, is_alert=True),)
         )
@@ -138,10 +140,9 @@ def _frontier(
     runs: RunList,
     id: str = "frontier",  # noqa: A002
 ) -> tuple[Block, ...]:
-    lines = list(heading(answer))
     return (
         Paragraph(text=_OF_EACH if answer.question.x.is_setting else _UNBEATEN),
-        Paragraph(text=lines[2]),
+        Paragraph(text=counted(answer)),
         *_mixed(answer),
         _figure(id, frontier_chart(answer), results),
         _points_block(
@@ -167,10 +168,7 @@ def _best_at(answer: ParetoStudy) -> list[Block]:
 
 
 def _mixed(answer: ParetoStudy) -> list[Block]:
-    return [
-        Paragraph(text=f"MIXED: these runs do not share one contract, {each}.", is_alert=True)
-        for each in answer.mixed
-    ]
+    return [Paragraph(text=mixed_note(each), is_alert=True) for each in answer.mixed]
 
 
 def _figure(id: str, chart: Chart, results: str) -> FigureBlock:  # noqa: A002

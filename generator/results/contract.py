@@ -70,6 +70,22 @@ def differences_of(statements: Sequence[Mapping[str, str]]) -> tuple[ContractDif
     return tuple(found)
 
 
+def each_once(differences: Iterable[ContractDifference]) -> tuple[ContractDifference, ...]:
+    """Differences found in several places, each key as it was found first, by name."""
+    found: dict[str, ContractDifference] = {}
+    for difference in differences:
+        found.setdefault(difference.key, difference)
+    return tuple(found[key] for key in sorted(found))
+
+
+def by_phase(points: Iterable[MeasuredPoint]) -> list[list[MeasuredPoint]]:
+    """The points of each phase: workloads are a phase's own, so each is held to one alone."""
+    found: dict[str, list[MeasuredPoint]] = {}
+    for point in points:
+        found.setdefault(point.subject.phase, []).append(point)
+    return [found[phase] for phase in sorted(found)]
+
+
 def goodput_limits(point: MeasuredPoint) -> str:
     """The limits that a point's goodput was counted by; empty where it has none."""
     goodput = point.goodput
@@ -97,6 +113,11 @@ def refusals(differences: Sequence[ContractDifference]) -> list[Problem]:
         )
         for place, each in enumerate(differences)
     ]
+
+
+def mixed_note(difference: ContractDifference) -> str:
+    """What a reader must know of figures that were taken together all the same."""
+    return f"MIXED: these runs do not share one contract, {difference}."
 
 
 def _cut(value: str) -> str:

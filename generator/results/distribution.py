@@ -46,6 +46,10 @@ class Distribution:
             return percent == 50
         return self.samples * tail >= _SAMPLES_BEYOND
 
+    def shown(self, percent: float) -> float | None:
+        """A percentile that readers may see: the median always, others where samples support it."""
+        return self.percentile(percent) if percent == 50 or self.supports(percent) else None
+
 
 def distribution(values: Sequence[float]) -> Distribution:
     """The distribution of raw values in milliseconds; raises ValueError for none or a NaN.

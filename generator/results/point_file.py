@@ -17,7 +17,7 @@ from generator.errors import InvalidInput, Problem
 from generator.files import os_problem, write_text_atomically
 from generator.results.figure_range import check_figures
 from generator.results.point import MeasuredPoint
-from generator.wording import shown
+from generator.wording import as_below, shown
 
 VERSION = 1
 _MOST_DIGITS = 400
@@ -108,9 +108,8 @@ def _reason(error: Exception) -> str:
 
 def _problem(reason: str, lines: Sequence[int], source: str) -> Problem:
     """One problem for all lines that have it: a file of another version has it on each."""
-    more = f", as {len(lines) - 1:,} more below it" if len(lines) > 1 else ""
     return Problem(
-        message=f"not a result{more}: {reason}",
+        message=f"not a result{as_below(lines)}: {reason}",
         hint="write it anew with pdrecipe collect",
         source=source,
         line=lines[0],

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
-from generator.results.point import Origin
+from generator.results.point import MeasuredPoint, Origin
+from generator.results.repeats import Repeated
+from generator.wording import first_of, plural
 
 _ORIGINS = {
     Origin.MEASURED: "measured",
@@ -23,6 +26,20 @@ def origins_label(origins: Iterable[Origin]) -> str:
     return f"MIXED - {' and '.join(str(kind) for kind in kinds)} figures side by side"
 
 
+def unmeasured_notes(origins: Iterable[Origin], figures: str) -> Iterator[str]:
+    """A sentence for each kind of results that no engine on a GPU gave."""
+    for origin in origins:
+        if origin is not Origin.MEASURED:
+            yield f"{origin.value.capitalize()} results: these {figures} were not measured."
+
+
+def changed_recipes(points: Iterable[MeasuredPoint]) -> str:
+    """Points of recipes that changed since: ``3 results of recipes that changed since: a``."""
+    recipes = Counter(point.subject.recipe for point in points)
+    counted = plural(recipes.total(), "result")
+    return f"{counted} of recipes that changed since: {first_of(recipes)}"
+
+
 def rounded(value: float) -> str:
     """A figure to three significant digits, its whole part kept: ``5,012``, ``182``, ``5.41``."""
     if value == int(value):
@@ -34,3 +51,10 @@ def rounded(value: float) -> str:
 def percent_change(ratio: float) -> str:
     """A relative change with its sign: ``+4.2%``."""
     return f"{ratio:+z.1%}"
+
+
+def half_range_share(figure: Repeated) -> str:
+    """How far runs are apart, as a share of their mean: `` +-1.2%``; empty for one run."""
+    if figure.half_range is None or not figure.mean:
+        return ""
+    return f" +-{figure.half_range / abs(figure.mean):.1%}"

@@ -111,25 +111,9 @@ def compare_runs(
     found, unpaired = pairs(before, after)
     if not found:
         raise InvalidInput(_nothing_shared(before, after))
-    problems = [
-        Problem(
-            message=f"{side} mixes runs that differ in {difference}",
-            hint=f"give fewer results, or --allow {difference.key}",
-        )
-        for side, is_before in (("A", True), ("B", False))
-        for difference in mixed_within(found, axes, is_before=is_before)
-        if not _allowed(difference, allow)
-    ]
     varied = varied_between(found, axes)
     counted = tuple(each for each in varied.factors if not _allowed(each, allow))
-    if len(counted) > 1:
-        problems += [
-            Problem(
-                message=f"A and B differ in {sides(each)}",
-                hint=f"{len(counted)} vary where one may: --allow {each.key} lets this one pass",
-            )
-            for each in counted
-        ]
+    problems = [*_mixed_sides(found, axes, allow), *_several_factors(counted)]
     if problems:
         raise InvalidInput(problems)
     return RunComparison(
@@ -143,6 +127,29 @@ def compare_runs(
             sorted({run.origin for pair in found for run in (*pair.before, *pair.after)})
         ),
     )
+
+
+def _mixed_sides(
+    found: Sequence[Pair], axes: tuple[Axis, ...], allow: Collection[str]
+) -> Iterator[Problem]:
+    """What the runs of one side do not share, though they are to repeat each other."""
+    sides_of_pairs = (("A", [pair.before for pair in found]), ("B", [pair.after for pair in found]))
+    for side, runs in sides_of_pairs:
+        for difference in mixed_within(runs, axes):
+            if not _allowed(difference, allow):
+                yield Problem(
+                    message=f"{side} mixes runs that differ in {difference}",
+                    hint=f"give fewer results, or --allow {difference.key}",
+                )
+
+
+def _several_factors(factors: Sequence[ContractDifference]) -> Iterator[Problem]:
+    """What differs between the sides, where it is more than one factor."""
+    for each in factors if len(factors) > 1 else ():
+        yield Problem(
+            message=f"A and B differ in {sides(each)}",
+            hint=f"{len(factors)} vary where one may: --allow {each.key} lets this one pass",
+        )
 
 
 def _nothing_shared(

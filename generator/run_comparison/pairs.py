@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from generator.pareto.axes import Axis
 from generator.results.contract import (
     GOODPUT_LIMITS,
     NOT_STATED,
     ContractDifference,
+    by_phase,
     contract_differences,
     differences_of,
+    each_once,
     goodput_limits,
     held_fixed,
 )
@@ -95,30 +98,27 @@ def _by_key(
 
 
 def mixed_within(
-    side: Sequence[Pair], axes: Iterable[Axis] = (), *, is_before: bool
+    side: Sequence[Sequence[MeasuredPoint]], axes: Iterable[Axis] = ()
 ) -> tuple[ContractDifference, ...]:
     """Where the runs of one side do not share a contract, nor the limits of figures asked for.
 
-    Phases have workloads of their own, so each is looked at alone; within a pair no factor may
-    vary either, for its runs are to be repetitions.
+    ``side`` has the runs of each pair. Within a pair no factor may vary either, for its runs are to
+    be repetitions.
     """
-    found: dict[str, ContractDifference] = {}
-    for phase in sorted({pair.phase for pair in side}):
-        runs = [
-            point
-            for pair in side
-            if pair.phase == phase
-            for point in (pair.before if is_before else pair.after)
-        ]
-        limits = [stated for point in runs if (stated := _limits(point, axes))]
-        for difference in (*contract_differences(runs), *differences_of(limits)):
-            found.setdefault(difference.key, difference)
-    for pair in side:
-        for difference in differences_of(
-            [point.factors for point in (pair.before if is_before else pair.after)]
-        ):
-            found.setdefault(difference.key, difference)
-    return tuple(found[key] for key in sorted(found))
+    return each_once(
+        (
+            *(each for runs in by_phase(chain(*side)) for each in contract_differences(runs)),
+            *(each for runs in by_phase(chain(*side)) for each in _limit_differences(runs, axes)),
+            *(each for runs in side for each in differences_of([run.factors for run in runs])),
+        )
+    )
+
+
+def _limit_differences(
+    runs: Iterable[MeasuredPoint], axes: Iterable[Axis]
+) -> tuple[ContractDifference, ...]:
+    """The limits of figures asked for, among the runs that have such a figure."""
+    return differences_of([stated for run in runs if (stated := _limits(run, axes))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,12 @@ from typing import Any
 from generator.pareto.document import difference_document, repeated_document
 from generator.results.point import MeasuredPoint
 from generator.results.repeats import Repeated
-from generator.results.wording import origins_label, percent_change, rounded
+from generator.results.wording import half_range_share, origins_label, percent_change, rounded
 from generator.run_comparison.comparison import Change, ComparedPair, RunComparison
 from generator.run_comparison.pairs import sides
 
 VERSION = 1
+_MOST_NAMED = 5
 Table = tuple[list[str], list[list[str]]]
 
 
@@ -112,9 +113,7 @@ def _rows(compared: ComparedPair) -> Iterator[list[str]]:
 def _cell(figure: Repeated | None) -> str:
     if figure is None:
         return "-"
-    if figure.half_range is None or not figure.mean:
-        return rounded(figure.mean)
-    return f"{rounded(figure.mean)} +-{figure.half_range / abs(figure.mean):.1%}"
+    return f"{rounded(figure.mean)}{half_range_share(figure)}"
 
 
 def comparison_notes(comparison: RunComparison) -> Iterator[str]:
@@ -139,9 +138,6 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
             yield f"Only in {side}: {names}{more}."
         if invalid:
             yield f"Invalid in {side}, not compared: {invalid}."
-
-
-_MOST_NAMED = 5
 
 
 def _by_axis(comparison: RunComparison) -> Iterator[list[Change]]:

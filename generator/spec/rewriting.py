@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import yaml
+
 from generator.documents import parse_document, write_text_atomically
 from generator.errors import InvalidInput, Problem
 from generator.files import keep_others
@@ -46,6 +48,12 @@ def with_sections(spec: Spec, sections: Mapping[str, list[str] | None]) -> str:
         if written is not None:
             lines += ["", *Entry(key=key).value_lines(), *written]
     return "".join(f"{line}\n" for line in lines)
+
+
+def section_lines(value: object) -> list[str]:
+    """The lines of a section's value, below its key."""
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+    return [f"  {line}" for line in text.splitlines()]
 
 
 def rendering_hint(path: Path, original: Spec) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from generator.capacity.capacity import EngineCapacity
-from generator.estimation import Estimate
+from generator.estimation import Estimate, SizingBasis, sizing_basis
 from generator.facts import MeasuredProfile
 from generator.recipe.recipe import Recipe
 from generator.spec.spec import DeploymentSpec, ProbeSpec
-from generator.stopping.room import Sizing, room_beyond, sizing_of_spec
+from generator.stopping.room import room_beyond
 from generator.sweep.rendered_recipes import rendered_digests
 from generator.units import format_count
 
@@ -67,11 +67,11 @@ def planned_ladders(
     Accuracy runs and probes are no ladders: they run for what they print. ``profiles`` are those
     of the estimate.
     """
-    sizing = sizing_of_spec(estimate.spec, profiles)
+    basis = sizing_basis(estimate.spec, profiles)
     for deployment in estimate.derivation.deployments:
         if deployment.spec.concurrencies:
             yield _ladder(
-                sizing,
+                basis,
                 deployment.spec,
                 deployment.recipe,
                 "disaggregated",
@@ -79,11 +79,11 @@ def planned_ladders(
             )
     for study in estimate.studies.planned:
         spec = study.probe.spec
-        yield _ladder(sizing, spec, study.probe.recipe, study.spec.phase, study.capacity)
+        yield _ladder(basis, spec, study.probe.recipe, study.spec.phase, study.capacity)
 
 
 def _ladder(
-    sizing: Sizing,
+    basis: SizingBasis,
     spec: DeploymentSpec | ProbeSpec,
     recipe: Recipe,
     phase: str,
@@ -102,5 +102,5 @@ def _ladder(
             request_tokens=capacity.at_workload.tokens,
             basis=capacity.memory.kv_cache.basis.value,
         ),
-        room=room_beyond(sizing, spec),
+        room=room_beyond(basis, spec),
     )

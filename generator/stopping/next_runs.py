@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,11 +9,15 @@ from enum import StrEnum
 from generator.errors import InvalidInput
 from generator.results.contract import (
     ContractDifference,
+    by_phase,
     contract_differences,
+    each_once,
     goodput_differences,
+    mixed_note,
     refusals,
 )
 from generator.results.point import MeasuredPoint, Origin
+from generator.results.wording import changed_recipes
 from generator.stopping.ladders import Ladder
 from generator.stopping.rules import Rule, Rung, Stop, StopLimits, stops, unsupported_percentiles
 from generator.stopping.suggestions import Suggestion, suggestions
@@ -105,7 +108,7 @@ def next_runs(
         ladders=tuple(answers),
         suggestions=tuple(suggested),
         notes=(
-            *(f"MIXED: the results do not share one contract, {each}." for each in mixed),
+            *map(mixed_note, mixed),
             *_notes(listed, planned, known, unsupported, limits),
         ),
     )
@@ -113,12 +116,11 @@ def next_runs(
 
 def _mixed(points: Sequence[MeasuredPoint]) -> tuple[ContractDifference, ...]:
     """The contract keys, and the limits of goodput, that points of one phase disagree on."""
-    found: dict[str, ContractDifference] = {}
-    for phase in sorted({point.subject.phase for point in points}):
-        of_phase = [point for point in points if point.subject.phase == phase]
-        for difference in (*contract_differences(of_phase), *goodput_differences(of_phase)):
-            found.setdefault(difference.key, difference)
-    return tuple(found[key] for key in sorted(found))
+    return each_once(
+        difference
+        for of_phase in by_phase(points)
+        for difference in (*contract_differences(of_phase), *goodput_differences(of_phase))
+    )
 
 
 def _rungs(ladder: Ladder, points: Iterable[MeasuredPoint]) -> tuple[Rung, ...]:
@@ -169,17 +171,12 @@ def _notes(
 ) -> Iterator[str]:
     strangers = [point for point in points if point.subject.digest not in known]
     names = {label for ladder in ladders for label in (ladder.name, ladder.file)}
-    changed = Counter(each.subject.recipe for each in strangers if each.subject.recipe in names)
+    changed = [each for each in strangers if each.subject.recipe in names]
     if changed:
-        first, *rest = sorted(changed)
-        more = f" and {len(rest)} more" if rest else ""
-        yield (
-            f"{plural(changed.total(), 'result')} left out, of recipes that changed since:"
-            f" {first}{more}."
-        )
-    others = len(strangers) - changed.total()
+        yield f"Left out: {changed_recipes(changed)}."
+    others = len(strangers) - len(changed)
     if others:
-        yield f"{plural(others, 'result')} left out, of recipes that are not in this spec."
+        yield f"Left out: {plural(others, 'result')} of recipes that are not in this spec."
     planned = {
         (digest, load) for each in ladders for digest in each.digests for load in each.concurrencies
     }

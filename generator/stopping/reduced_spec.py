@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
+from generator.spec.rewriting import section_lines
 from generator.spec.spec import DeploymentSpec, ProbeSpec, Spec
 from generator.stopping.next_runs import Answer, NextRuns
 
@@ -41,7 +40,7 @@ def reduced_sections(spec: Spec, runs: NextRuns) -> dict[str, list[str] | None]:
         "accuracy": None,
         "probe": None,
     }
-    return {key: _lines(value) if value else None for key, value in sections.items()}
+    return {key: section_lines(value) if value else None for key, value in sections.items()}
 
 
 def _tokens(spec: DeploymentSpec | ProbeSpec) -> int:
@@ -86,8 +85,3 @@ def _studies(
             own = {key: value for key, value in section[phase].items() if key != "concurrencies"}
             phases[phase] = {**own, "layouts": layouts}
     return {**reduced, **phases} if phases else None
-
-
-def _lines(value: object) -> list[str]:
-    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
-    return [f"  {line}" for line in text.splitlines()]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from generator.architecture import ModelArchitecture
 from generator.capacity.capacity import evaluate_engine
 from generator.derivation.derivation import derive_deployment, derive_probe
 from generator.errors import InvalidInput, NothingFits
-from generator.estimation import named_by, profiles_of
-from generator.facts import EngineDefaults, Gpu, MeasuredProfile
-from generator.spec.spec import DeploymentSpec, ProbeSpec, Spec
+from generator.estimation import SizingBasis
+from generator.spec.spec import DeploymentSpec, ProbeSpec
 
 DOUBLING = 2
 _TRIES = 8
@@ -19,32 +17,9 @@ _TRIES = 8
 Sized = DeploymentSpec | ProbeSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizing:
-    """What recipes of a spec are sized with."""
-
-    spec: Spec
-    architecture: ModelArchitecture
-    gpu: Gpu
-    defaults: EngineDefaults
-    profiles: tuple[MeasuredProfile, ...]
-
-
-def sizing_of_spec(spec: Spec, profiles: tuple[MeasuredProfile, ...] = ()) -> Sizing:
-    """What a spec names; raises InvalidInput where something it names is not there."""
-    architecture, accelerator, defaults = named_by(spec)
-    return Sizing(
-        spec=spec,
-        architecture=architecture,
-        gpu=accelerator,
-        defaults=defaults,
-        profiles=(*profiles, *profiles_of(spec)),
-    )
-
-
-def room_beyond(sizing: Sizing, recipe: Sized) -> int:
+def room_beyond(basis: SizingBasis, recipe: Sized) -> int:
     """A concurrency, up to a doubling of its highest, that a recipe sized for it holds."""
-    return highest_held(max(recipe.concurrencies), lambda load: _held(sizing, recipe, load))
+    return highest_held(max(recipe.concurrencies), lambda load: _held(basis, recipe, load))
 
 
 def highest_held(last: int, held: Callable[[int], float]) -> int:
@@ -64,9 +39,9 @@ def highest_held(last: int, held: Callable[[int], float]) -> int:
     return last
 
 
-def _held(sizing: Sizing, recipe: Sized, load: int) -> float:
+def _held(basis: SizingBasis, recipe: Sized, load: int) -> float:
     """Requests that the decode engine holds when sized for a load; none where it cannot start."""
-    spec, architecture, defaults = sizing.spec, sizing.architecture, sizing.defaults
+    spec, architecture, defaults = basis.spec, basis.architecture, basis.defaults
     try:
         if isinstance(recipe, ProbeSpec):
             alone = replace(recipe, concurrencies=(load,), concurrency=load)
@@ -76,7 +51,7 @@ def _held(sizing: Sizing, recipe: Sized, load: int) -> float:
             engine = derive_deployment(spec, pair, architecture, defaults).decode
         workload = recipe.workload if isinstance(recipe, ProbeSpec) else spec.workload
         capacity = evaluate_engine(
-            engine, architecture, sizing.gpu, defaults, workload, sizing.profiles
+            engine, architecture, basis.gpu, defaults, workload, basis.profiles
         )
     except (InvalidInput, NothingFits):
         return 0.0

@@ -9,6 +9,7 @@ from statistics import median
 
 from generator.results.distribution import Distribution
 from generator.results.point import MeasuredPoint
+from generator.results.wording import percent_change
 
 
 class Rule(StrEnum):
@@ -109,34 +110,47 @@ def _findings(rungs: Sequence[Rung], limits: StopLimits) -> Iterator[tuple[Rung,
             best = rung
 
 
-def gain(lower: Rung, higher: Rung) -> float | None:
-    """The share by which goodput grows between two rungs; None where one has no valid result."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """The share by which goodput grows from one concurrency to another.
+
+    ``chance`` is how far the two may lie apart without any cause, ``basis`` where that is from.
+    """
+
+    lower: int
+    higher: int
+    share: float
+    chance: float
+    basis: str
+
+    def __str__(self) -> str:
+        return (
+            f"goodput {percent_change(self.share)} from {self.lower} to {self.higher},"
+            f" variation {self.basis} {self.chance:.1%}"
+        )
+
+
+def growth(lower: Rung, higher: Rung, limits: StopLimits) -> Growth | None:
+    """How goodput grows between two rungs; None where one has no valid result."""
     before, after = lower.goodput, higher.goodput
     if before is None or after is None:
         return None
-    return after / before - 1 if before else float("inf")
-
-
-def variation(lower: Rung, higher: Rung, limits: StopLimits) -> tuple[float, str]:
-    """How far two rungs may lie apart by chance, and where that is from."""
     spreads = [spread for rung in (lower, higher) if (spread := rung.spread) is not None]
-    if spreads:
-        return max(spreads), "of its repeats"
-    return limits.variation, "assumed"
+    return Growth(
+        lower=lower.concurrency,
+        higher=higher.concurrency,
+        share=after / before - 1 if before else float("inf"),
+        chance=max(spreads, default=limits.variation),
+        basis="of its repeats" if spreads else "assumed",
+    )
 
 
 def _no_gain(best: Rung, rung: Rung, limits: StopLimits) -> str | None:
     """How goodput compares with that of the best rung below, where it is no more."""
-    grown = gain(best, rung)
+    grown = growth(best, rung, limits)
     if grown is None:
         return None
-    chance, basis = variation(best, rung, limits)
-    if grown > chance:
-        return ""
-    return (
-        f"goodput {grown:+.1%} from {best.concurrency} to {rung.concurrency},"
-        f" variation {basis} {chance:.1%}"
-    )
+    return "" if grown.share > grown.chance else str(grown)
 
 
 def _failures(rung: Rung, limits: StopLimits) -> str | None:

@@ -8,9 +8,10 @@ from itertools import pairwise
 from math import isqrt
 
 from generator.results.point import MeasuredPoint
+from generator.results.wording import percent_change
 from generator.stopping.ladders import Ladder
 from generator.stopping.room import DOUBLING
-from generator.stopping.rules import Rule, Rung, Stop, StopLimits, gain, variation
+from generator.stopping.rules import Rule, Rung, Stop, StopLimits, growth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +60,9 @@ def _between(
         if stop is not None and stop.rule is not Rule.NO_GOODPUT_GAIN:
             yield middle, f"the ladder ends above {lower.concurrency}: {stop.rule}, {stop.reason}"
         elif higher.concurrency > DOUBLING * lower.concurrency:
-            grown = gain(lower, higher)
-            chance, basis = variation(lower, higher, limits)
-            if grown is not None and abs(grown) > chance:
-                span = f"from {lower.concurrency} to {higher.concurrency}"
-                yield middle, f"goodput {grown:+.1%} {span}, variation {basis} {chance:.1%}"
+            grown = growth(lower, higher, limits)
+            if grown is not None and abs(grown.share) > grown.chance:
+                yield middle, str(grown)
 
 
 def _beyond(
@@ -78,11 +77,11 @@ def _beyond(
         return
     last = measured[-1]
     room = min(DOUBLING * last.concurrency, ladder.room)
-    grown = gain(measured[-2], last)
+    grown = growth(measured[-2], last, limits)
     if room <= last.concurrency or grown is None or _is_beaten(last, others, limits):
         return
     resized = "" if room <= ladder.capacity.slots else "; its max-num-seqs must grow with it"
-    yield room, f"goodput still grows, {grown:+.1%} to {last.concurrency}{resized}"
+    yield room, f"goodput still grows, {percent_change(grown.share)} to {last.concurrency}{resized}"
 
 
 def _is_beaten(rung: Rung, others: Sequence[MeasuredPoint], limits: StopLimits) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from generator.results.point import Origin
+from generator.results.wording import unmeasured_notes
 from generator.stopping.next_runs import Answer, LadderVerdicts, NextRuns
 from generator.workload import format_concurrencies
 
@@ -18,9 +18,7 @@ Table = tuple[Sequence[str], list[list[str]]]
 
 def next_notes(runs: NextRuns) -> Iterator[str]:
     """Where the figures are from, what the rules compare with, and what was left out."""
-    for origin in runs.origins:
-        if origin is not Origin.MEASURED:
-            yield f"{origin.value.capitalize()} results: these figures were not measured."
+    yield from unmeasured_notes(runs.origins, "figures")
     limits = runs.limits
     objectives = [
         f"p{limits.percentile:g} {label} {limit:g} ms"
