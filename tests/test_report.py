@@ -238,7 +238,7 @@ def test_results_of_one_folder_link_to_its_runs(tmp_path: Path) -> None:
 
 def test_results_of_recipes_that_changed_since_are_told_of(tmp_path: Path) -> None:
     name = "qwen38-2.4t-nvfp4-gb300-disagg-1xtp2dep4-1xtp4dep4-mtp-cc128"
-    told = f"2 points of recipes that changed since, whose files have other digests: {name}."
+    told = f"2 results of recipes that changed since: {name}; their files have other digests."
     points = [
         replace(point, subject=replace(point.subject, recipe=name))
         for point in list(serving_points())[:2]
