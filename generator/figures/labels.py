@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +17,6 @@ class Box:
     bottom: float
     right: float
     top: float
-
-    def overlaps(self, other: Box) -> bool:
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.bottom < other.top
-            and other.bottom < self.top
-        )
 
     def contains(self, other: Box) -> bool:
         return (
@@ -61,15 +56,16 @@ def place_labels(
     A box covers no other label and no mark, stays in the frame, and keeps off the lines where it
     can.
     """
-    cells, on_lines = _Cells([*marks, *(anchor.mark for anchor in anchors)]), _Cells(lines)
+    covered = _Ink(frame, [*marks, *(anchor.mark for anchor in anchors)])
+    on_lines = _Ink(frame, lines)
     placed: list[Box | None] = []
     for anchor in anchors:
         candidates = (_beside(anchor, *side) for side in _SIDES)
-        free = [box for box in candidates if frame.contains(box) and not cells.hit(box)]
+        free = [box for box in candidates if frame.contains(box) and not covered.hit(box)]
         clear = (box for box in free if not on_lines.hit(box))
         found = next(clear, free[0] if free else None)
         if found is not None:
-            cells.add(found)
+            covered.add(found)
         placed.append(found)
     return placed
 
@@ -83,28 +79,31 @@ def _beside(anchor: Anchor, right: int, up: int) -> Box:
     return Box(x - half_width, y - half_height, x + half_width, y + half_height)
 
 
-class _Cells:
-    """Boxes by the cells of a grid they touch, so that ten thousand marks stay quick."""
+class _Ink:
+    """What of a frame is covered, in cells of half a point; crowds of marks take no longer."""
 
-    _SIZE = 24.0
+    _PER_POINT = 2
 
-    def __init__(self, boxes: Sequence[Box]) -> None:
-        self._boxes: dict[tuple[int, int], list[Box]] = {}
+    def __init__(self, frame: Box, boxes: Sequence[Box]) -> None:
+        self._frame = frame
+        rows, columns = self._cells_of(frame)
+        self._is_covered = np.zeros((rows.stop, columns.stop), dtype=np.bool_)
         for box in boxes:
             self.add(box)
 
     def add(self, box: Box) -> None:
-        for cell in self._touched(box):
-            self._boxes.setdefault(cell, []).append(box)
+        self._is_covered[self._cells_of(box)] = True
 
     def hit(self, box: Box) -> bool:
-        return any(
-            box.overlaps(other)
-            for cell in self._touched(box)
-            for other in self._boxes.get(cell, ())
+        return bool(self._is_covered[self._cells_of(box)].any())
+
+    def _cells_of(self, box: Box) -> tuple[slice, slice]:
+        """Rows and columns that a box touches, as far as they are in the frame."""
+        return (
+            self._span(box.bottom - self._frame.bottom, box.top - self._frame.bottom),
+            self._span(box.left - self._frame.left, box.right - self._frame.left),
         )
 
-    def _touched(self, box: Box) -> list[tuple[int, int]]:
-        columns = range(int(box.left // self._SIZE), int(box.right // self._SIZE) + 1)
-        rows = range(int(box.bottom // self._SIZE), int(box.top // self._SIZE) + 1)
-        return [(column, row) for column in columns for row in rows]
+    def _span(self, start: float, stop: float) -> slice:
+        first, end = math.floor(start * self._PER_POINT), math.ceil(stop * self._PER_POINT)
+        return slice(max(first, 0), max(end, 0))
