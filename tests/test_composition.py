@@ -688,7 +688,9 @@ def test_mistakes_of_the_command_line(arguments: list[str], exit_code: int, mess
     assert message in result.stderr
 
 
-@pytest.mark.parametrize("spec", sorted((REPOSITORY / "recipes/specs").glob("*.yaml")), ids=str)
+@pytest.mark.parametrize(
+    "spec", sorted((REPOSITORY / "recipes/specs").glob("*.yaml")), ids=lambda spec: spec.stem
+)
 def test_rewriting_nothing_changes_nothing(spec: Path) -> None:
     read = load_spec(spec)
     assert with_sections(read, {}) == read.document.text

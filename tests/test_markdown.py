@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-UNREAD_FOLDERS = {".git", ".venv", "build", "dist", "node_modules"}
+UNREAD_FOLDERS = {".git", ".pytest_cache", ".venv", "build", "dist", "node_modules"}
 
 _FENCE = re.compile(r"^(`{3,}|~{3,}).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")

@@ -372,6 +372,26 @@ def test_a_higher_rung_that_cannot_tell_changes_nothing(
     assert answers(runs)[2][-2:] == (16, 32)
 
 
+def with_goodput(concurrency: int, tokens_per_s: float) -> MeasuredPoint:
+    """A point of which this much met its limits."""
+    limits = Goodput(ttft_ms=1, max_gap_ms=1, requests_per_s=1, tokens_per_s=tokens_per_s)
+    return point(concurrency, 100.0 * concurrency, goodput=limits)
+
+
+def test_no_goodput_at_all_does_not_grow(ladder: Ladder) -> None:
+    runs = verdicts(ladder, [with_goodput(1, 0), with_goodput(2, 0)])
+    assert answers(runs) == ((1, 2), (), (4, 8, 16, 32))
+    reasons = {each.reason for each in runs.ladders[0].verdicts if each.rule}
+    assert reasons == {"goodput +0.0% from 1 to 2, variation assumed 3.0%"}
+
+
+def test_goodput_out_of_nothing_grows(ladder: Ladder) -> None:
+    runs = verdicts(ladder, [with_goodput(16, 0), with_goodput(32, 7)])
+    assert [(each.concurrency, each.reason) for each in runs.suggestions] == [
+        (64, "goodput still grows, up from nothing to 32")
+    ]
+
+
 def test_goodput_is_compared_with_the_best_below(ladder: Ladder) -> None:
     """It recovers from 150, but not to the 200 that 2 had."""
     runs = verdicts(ladder, [*growing(1, 2), point(4, 150), point(8, 160)])

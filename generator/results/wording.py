@@ -49,8 +49,8 @@ def rounded(value: float) -> str:
 
 
 def percent_change(ratio: float) -> str:
-    """A relative change with its sign: ``+4.2%``."""
-    return f"{ratio:+z.1%}"
+    """A relative change with its sign: ``+4.2%``; in words where there was nothing before."""
+    return "up from nothing" if ratio == math.inf else f"{ratio:+z.1%}"
 
 
 def half_range_share(figure: Repeated) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -139,7 +140,7 @@ def growth(lower: Rung, higher: Rung, limits: StopLimits) -> Growth | None:
     return Growth(
         lower=lower.concurrency,
         higher=higher.concurrency,
-        share=after / before - 1 if before else float("inf"),
+        share=after / before - 1 if before else math.inf if after else 0.0,
         chance=max(spreads, default=limits.variation),
         basis="of its repeats" if spreads else "assumed",
     )
