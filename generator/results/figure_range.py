@@ -59,14 +59,15 @@ def check_figures(point: MeasuredPoint) -> None:
 
 def _check_latency(name: str, latency: Distribution) -> None:
     _check_all(f"{name}.", _OF_A_LATENCY, _of_a_latency(latency))
-    values = [latency.mean]
-    for percent, value in latency.percentiles:
+    percents, values = zip(*latency.percentiles, strict=True) if latency.percentiles else ((), ())
+    for percent in (min(percents, default=0), max(percents, default=0)):
         if not 0 <= percent <= 100:
             raise ValueError(f"{name} has a percentile {percent:g}, not one from 0 to 100")
-        values.append(value)
-    _check(name, min(values))
-    _check(name, max(values))
-    if min(values) < _LEAST_MS and any(0 < value < _LEAST_MS for value in values):
+    times = (latency.mean, *values)
+    lowest = min(times)
+    _check(name, lowest)
+    _check(name, max(times))
+    if lowest < _LEAST_MS and any(0 < time < _LEAST_MS for time in times):
         raise ValueError(f"{name} has a time below {_LEAST_MS:g} ms, which nothing takes")
 
 
