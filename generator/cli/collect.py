@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from generator.cli.number import FiniteRange, limit_ns
-from generator.cli.output import echo, table, talk
+from generator.cli.output import echo, table, talk, warn
 from generator.cli.progress import progress
 from generator.collection.collect import Collection, CollectionOptions
 from generator.collection.collect import collect as collect_runs
@@ -26,10 +25,9 @@ from generator.errors import InvalidInput, Problem, one_line
 from generator.files import keep_others
 from generator.goodput.acceptance import Limits
 from generator.results.point import Origin
-from generator.results.point_file import write_points
+from generator.results.point_file import A_RESULT, write_points
 from generator.spec.reader import load_spec
 
-_RESULTS = re.compile(rb'\A{"pdrecipe_result"')
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -84,7 +82,7 @@ def collect(
 
     Exit codes: 0 there are points, though files may have been left out; 3 there are none.
     """
-    keep_others(out, _RESULTS, "a file of results")
+    keep_others(out, A_RESULT, "a file of results")
     threshold = min_accuracy
     if threshold is None and spec is not None:
         threshold = load_spec(spec).accuracy_threshold
@@ -108,7 +106,7 @@ def collect(
     else:
         _show(collection)
     for problem in collection.problems:
-        talk(f"{click.style('warning', fg='yellow')}: {problem}")
+        warn(problem)
     talk(f"{summary(collection)}: {out}")
 
 

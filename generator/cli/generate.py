@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from generator.cli.measured import profile_option
-from generator.cli.output import echo, paragraph, talk
+from generator.cli.output import echo, paragraph, warn
 from generator.cli.progress import progress
 from generator.errors import AnswerIsNo, Problem
 from generator.facts import MeasuredProfile
@@ -58,7 +58,7 @@ def generate(
         generation = plan_generation(spec, Dialect(dialect), out, tick, profiles)
     for notice, files in generation.notices.items():
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        talk(f"{click.style('warning', fg='yellow')}: {files[0]}{more}: {notice}")
+        warn(f"{files[0]}{more}: {notice}")
     if not check:
         write_generation(generation)
     _show(generation)

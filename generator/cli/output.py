@@ -81,6 +81,11 @@ def talk(text: str) -> None:
     click.echo(text, err=True, color=_colour(sys.stderr))
 
 
+def warn(message: object) -> None:
+    """What a user should know of and may go on in spite of, on stderr."""
+    talk(f"{click.style('warning', fg='yellow')}: {message}")
+
+
 def problem_lines(error: PdrecipeError) -> list[str]:
     """One line for each problem of an error."""
     return [f"{click.style('error', fg='red')}: {problem}" for problem in error.problems]

@@ -10,7 +10,7 @@ import click
 
 from generator import __version__
 from generator.cli.number import FiniteRange
-from generator.cli.output import echo, paragraph, table, talk
+from generator.cli.output import echo, paragraph, table, talk, warn
 from generator.cli.result_files import read_results
 from generator.files import keep_inputs, write_bytes_atomically, write_text_atomically
 from generator.pareto.axes import AXIS_NAMES, CONCURRENCY, axis
@@ -171,7 +171,7 @@ def _write_page(out: Path, answer: ParetoStudy, results: tuple[Path, ...]) -> No
     links = source_links(points, folder, out.parent)
     write_text_atomically(out, render_page(frontier_page(answer, names, links, __version__)))
     if unlinked := unlinked_sentence(points, links, names):
-        talk(f"{click.style('warning', fg='yellow')}: {unlinked}")
+        warn(unlinked)
 
 
 def _write_svg(out: Path, answer: ParetoStudy, figure: str) -> None:

@@ -20,7 +20,7 @@ from generator.enumeration.base_spec import subject_of_model, subject_of_spec
 from generator.enumeration.subject import ModelQuestion, Subject
 from generator.errors import InvalidInput
 from generator.facts import MeasuredProfile
-from generator.files import write_bytes_atomically, write_text_atomically
+from generator.files import pasted, write_bytes_atomically, write_text_atomically
 from generator.parallel import parse_layout
 from generator.planning.latency import Limits
 from generator.planning.plan import Plan, Question, make_plan, question_problems
@@ -194,7 +194,7 @@ def _answer(made: Plan, write: Path | None, out: Path | None, *, as_json: bool) 
         _show(made)
     if write is not None:
         is_composed = made.subject.question is not None
-        hint = f"render it: pdrecipe generate {write}"
+        hint = f"render it: pdrecipe generate {pasted(write)}"
         talk(f"wrote {write}; {hint if is_composed else rendering_hint(write, made.subject.spec)}")
     if out is not None:
         talk(f"wrote {out}")

@@ -10,7 +10,7 @@ import click
 
 from generator import __version__
 from generator.cli.measured import profile_option
-from generator.cli.output import talk
+from generator.cli.output import talk, warn
 from generator.cli.progress import progress
 from generator.cli.result_files import read_results
 from generator.errors import InvalidInput, Problem
@@ -86,5 +86,5 @@ def report(
         text = render_page(report_page(inputs))
     write_text_atomically(out, text)
     if unlinked := unlinked_sentence(points, inputs.links, str(results)):
-        talk(f"{click.style('warning', fg='yellow')}: {unlinked}")
+        warn(unlinked)
     talk(f"wrote {out}")

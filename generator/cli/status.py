@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from generator.cli.number import FiniteRange
-from generator.cli.output import echo, table, talk
+from generator.cli.output import echo, table, talk, warn
 from generator.cli.progress import bar, is_watched, show_line
 from generator.cli.sweep_work import (
     NOT_ALL_DONE,
@@ -85,7 +85,7 @@ def status(
         for text in advice(view, nodes, where_it_is):
             echo(text)
         for notice in filter(None, (changes_notice(changed, where_it_is), *view.notices)):
-            talk(f"{click.style('warning', fg='yellow')}: {notice}")
+            warn(notice)
     ctx.exit(_exit_code(view))
 
 
@@ -107,7 +107,7 @@ def _looked(client: SweepClient, *, again: bool) -> Look:
     except InvalidInput as error:
         # Another client, a full disk, a read-only folder: what can be read is told all the same.
         for problem in error.problems:
-            talk(f"{click.style('warning', fg='yellow')}: {problem}")
+            warn(problem)
         return client.glance()
 
 

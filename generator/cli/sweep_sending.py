@@ -10,7 +10,7 @@ from typing import Literal
 
 import click
 
-from generator.cli.output import echo, table, talk
+from generator.cli.output import echo, table, talk, warn
 from generator.cli.progress import progress
 from generator.cli.sweep_work import NOT_ALL_DONE, opened_client, refreshed
 from generator.errors import AnswerIsNo, Problem
@@ -121,7 +121,7 @@ def demand_paths(client: SweepClient, planned: Plan) -> None:
     if planned.arrays and (paths := client.site.paths()):
         talk("looking for the site's paths on a compute node")
         if unchecked := preflight(client.sender, planned.arrays[0].parameters, paths):
-            talk(f"{click.style('warning', fg='yellow')}: {unchecked}")
+            warn(unchecked)
 
 
 def sent(client: SweepClient, view: Look, planned: Plan, say: Say) -> History:
@@ -173,7 +173,7 @@ def send_again(
             answered(client, submission, as_json=as_json)
             click.get_current_context().exit(NOT_ALL_DONE)
         if notice := changes_notice(changed_files(folder, view.history), pasted(folder.root)):
-            talk(f"{click.style('warning', fg='yellow')}: {notice}")
+            warn(notice)
         show_plan(client, view, planned, say)
         if dry_run:
             submission = submission.dry(scripts_of(client, view, planned, say))

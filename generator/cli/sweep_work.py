@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from generator.cli.output import talk
+from generator.cli.output import talk, warn
 from generator.cli.progress import progress
 from generator.cluster.registry import connect
 from generator.errors import InvalidInput, Problem
@@ -148,5 +148,5 @@ def refreshed(client: SweepClient) -> Look:
     """How the sweep stands after everything that was due was done."""
     view = client.keep_up(client.refresh())
     for notice in view.notices:
-        talk(f"{click.style('warning', fg='yellow')}: {notice}")
+        warn(notice)
     return view

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gc
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from generator.results.point import MeasuredPoint
 from generator.wording import as_below, shown
 
 VERSION = 1
+A_RESULT = re.compile(rb'"pdrecipe_result"\s*:')
+"""What every file of results has in its first line, whoever wrote it."""
 _MOST_DIGITS = 400
 
 

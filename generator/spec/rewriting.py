@@ -10,7 +10,7 @@ import yaml
 
 from generator.documents import parse_document, write_text_atomically
 from generator.errors import InvalidInput, Problem
-from generator.files import keep_others
+from generator.files import keep_others, pasted
 from generator.spec.reader import spec_from_document
 from generator.spec.spec import Spec
 from generator.yaml_text.entries import CannotSplit, Entry, TextEntries
@@ -59,8 +59,8 @@ def section_lines(value: object) -> list[str]:
 def rendering_hint(path: Path, original: Spec) -> str:
     """How to render a written spec: where it says, its recipes replace those of the original."""
     return (
-        f"render it: pdrecipe generate {path} --out FOLDER; without --out it replaces recipes of"
-        f" {original.document.source}"
+        f"render it: pdrecipe generate {pasted(path)} --out FOLDER; without --out it replaces"
+        f" recipes of {original.document.source}"
     )
 
 
